@@ -16,16 +16,15 @@ import (
 	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
 func TestTheDialectIsStoredWithTheApplication(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	app, _ := w.submit(shop("a"), "")
 	require.Equal(t, appmodel.ICOS, app.Dialect)
-	require.Equal(t, appmodel.ICOS, w.get(app.ID).Dialect)
-	parsed, err := w.get(app.ID).Parsed()
+	require.Equal(t, appmodel.ICOS, w.Get(app.ID).Dialect)
+	parsed, err := w.Get(app.ID).Parsed()
 	require.NoError(t, err)
 	require.Equal(t, appmodel.ICOS, parsed.Dialect)
 }
@@ -41,17 +40,17 @@ spec:
 // TestNoDescriptorReplacesADocumentOfAnotherDialect: neither whole nor through the objects of a JobGroup.
 func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	app, _ := w.submit([]byte(codeco), "")
-	require.Equal(t, appmodel.CODECO, w.get(app.ID).Dialect)
-	parsed, err := w.get(app.ID).Parsed()
+	require.Equal(t, appmodel.CODECO, w.Get(app.ID).Dialect)
+	parsed, err := w.Get(app.ID).Parsed()
 	require.NoError(t, err)
 	require.Equal(t, "front", parsed.Components[0].Name)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
 		change, err := jobgroup.ReadChange(id, body, descriptor.Parse)
 		require.NoError(t, err)
-		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
+		err = w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 			return err
 		})
@@ -62,5 +61,5 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	}
 	refused(&app.ID, bytes.ReplaceAll(shop("b"), []byte("name: shop"), []byte("name: camera")))
 	refused(nil, fmt.Appendf(nil, `{"id": %q, "jobs": []}`, app.ID))
-	require.Equal(t, codeco, w.get(app.ID).Descriptor)
+	require.Equal(t, codeco, w.Get(app.ID).Descriptor)
 }

@@ -17,30 +17,30 @@ import (
 func TestReport_ofARemovalWaitsWithNothingInHand(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []job.Type{job.Delete, ""} { // or the agent does not say what it was
-		w := world{t, storetest.New(t)}
+		w := newWorld(t)
 		app, _ := w.submit(shop("a"), "")
 		app = w.run(app, "agent-1")
 		require.False(t, w.delete(app.ID))
 		for _, j := range app.Jobs {
-			require.NoError(t, w.claim(j.ID, "agent-1"))
+			require.NoError(t, w.Claim(j.ID, "agent-1"))
 		}
 		reported := make(chan error, len(app.Jobs))
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			if _, err := tx.Exec(ctx, `select from applications where id = $1 for no key update`, app.ID); err != nil {
 				return err
 			}
 			for _, j := range app.Jobs {
 				r := job.Report{ID: j.ID, OwnerID: "agent-1", Type: typ, State: job.Finished, Epoch: j.Epoch}
-				go func() { reported <- w.report(r) }()
+				go func() { reported <- w.Report(r) }()
 			}
-			storetest.AwaitBlocked(t, w.db)
+			storetest.AwaitBlocked(t, w.DB)
 			_, err := tx.Exec(ctx, `select from jobs where application_id = $1 for update nowait`, app.ID)
 			return err
 		}))
 		for range app.Jobs {
 			require.NoError(t, <-reported)
 		}
-		_, err := application.Get(t.Context(), w.db, app.ID)
+		_, err := application.Get(t.Context(), w.DB, app.ID)
 		require.Error(t, err, "the last removal has ended the deletion")
 	}
 }
@@ -49,24 +49,24 @@ func TestReport_ofARemovalWaitsWithNothingInHand(t *testing.T) {
 // handover holds the application and waits for the job.
 func TestHandover_letsAReportLeaveACleanUp(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	w.serve("agent-1", "c1")
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
 	w.seen("agent-2", "c1")
-	found, err := application.Handovers(t.Context(), w.db)
+	found, err := application.Handovers(t.Context(), w.DB)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	done := make(chan error)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		if _, err := job.Lock(ctx, tx, app.Jobs[0].ID); err != nil {
 			return err
 		}
-		go func() { done <- w.tx(found[0].Do) }()
-		storetest.AwaitBlocked(t, w.db)
+		go func() { done <- w.Tx(found[0].Do) }()
+		storetest.AwaitBlocked(t, w.DB)
 		_, err := tx.Exec(ctx, `select from applications where id = $1 for key share nowait`, app.ID) // as a reference does
 		return err
 	}))
 	require.NoError(t, <-done)
-	require.Equal(t, "agent-2", w.job(app.Jobs[0].ID).OwnerID)
+	require.Equal(t, "agent-2", w.Job(app.Jobs[0].ID).OwnerID)
 }

@@ -14,39 +14,38 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
 func (w world) update(id uuid.UUID, document []byte) *application.Application {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Update(ctx, tx, id, document, time.Minute)
 		return err
 	}))
-	return w.get(id)
+	return w.Get(id)
 }
 
 func (w world) stop(id uuid.UUID) *application.Application {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Stop(ctx, tx, id)
 		return err
 	}))
-	return w.get(id)
+	return w.Get(id)
 }
 
 func (w world) start(id uuid.UUID) *application.Application {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Start(ctx, tx, id, time.Minute)
 		return err
 	}))
-	return w.get(id)
+	return w.Get(id)
 }
 
 func (w world) delete(id uuid.UUID) (gone bool) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) (err error) {
 		_, gone, err = application.Delete(ctx, tx, id, true)
 		return err
 	}))
@@ -58,8 +57,8 @@ func (w world) removed(agent string) {
 	w.Helper()
 	for _, j := range w.executable(agent) {
 		require.Equal(w, job.Delete, j.Type)
-		require.NoError(w, w.claim(j.ID, agent))
-		require.NoError(w, w.finish(w.job(j.ID)))
+		require.NoError(w, w.Claim(j.ID, agent))
+		require.NoError(w, w.Finish(w.Job(j.ID)))
 	}
 }
 
@@ -76,7 +75,7 @@ var withCache = append(shop("b"), `
 
 func TestUpdate_ofAStoppedApplicationWaitsForItsStart(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
 	w.stop(app.ID)
@@ -102,7 +101,7 @@ func TestUpdate_ofAStoppedApplicationWaitsForItsStart(t *testing.T) {
 // TestUpdate_leavesARemovalAlone: what is being stopped is removed as it is, and comes back as it was wanted last.
 func TestUpdate_leavesARemovalAlone(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
 	w.stop(app.ID)
@@ -113,7 +112,7 @@ func TestUpdate_leavesARemovalAlone(t *testing.T) {
 		}
 	}
 	w.removed("agent-1")
-	require.Equal(t, application.Finished, status(w.get(app.ID)))
+	require.Equal(t, application.Finished, status(w.Get(app.ID)))
 	for _, j := range w.start(app.ID).Jobs {
 		if j.Component == "web" {
 			require.Contains(t, j.Instruction.Contents[0].YAML, "image: b")
@@ -123,7 +122,7 @@ func TestUpdate_leavesARemovalAlone(t *testing.T) {
 
 func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	on := func(values string) []byte {
 		return bytes.Replace(shop("a"), []byte("memory: 64Mi"), []byte("memory: 64Mi, nodelabel: {key: robot, values: ["+values+"]}"), 1)
 	}
@@ -151,12 +150,12 @@ func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
 // TestStatus_doesNotWaitForWhatAnUpdateTookOut: everything that is wanted runs, and what is not may never be removed.
 func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	for name, away := range map[string]func(*job.Job){
 		"its agent is dead": func(*job.Job) {},
 		"its cluster is cut off": func(j *job.Job) {
-			require.NoError(t, w.claim(j.ID, "agent-1"))
-			require.NoError(t, w.report(job.Report{
+			require.NoError(t, w.Claim(j.ID, "agent-1"))
+			require.NoError(t, w.Report(job.Report{
 				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Progressing, Epoch: j.Epoch,
 				Resource: job.Resource{Conditions: []job.Condition{{
 					Type: job.ConditionAvailable, Status: "Unknown", Reason: job.ReasonOutOfReach, Message: "it goes when the cluster is back",
@@ -164,8 +163,8 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 			}))
 		},
 		"it runs badly": func(j *job.Job) {
-			require.NoError(t, w.claim(j.ID, "agent-1"))
-			require.NoError(t, w.report(job.Report{
+			require.NoError(t, w.Claim(j.ID, "agent-1"))
+			require.NoError(t, w.Report(job.Report{
 				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch,
 			}))
 		},
@@ -174,16 +173,16 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 			app, _ := w.submit(withCache, "")
 			w.run(app, "agent-1")
 			w.update(app.ID, shop("b"))
-			for _, j := range w.get(app.ID).Jobs {
+			for _, j := range w.Get(app.ID).Jobs {
 				if j.Component == "cache" {
 					away(j)
 				}
 			}
-			status, message := w.get(app.ID).Status()
+			status, message := w.Get(app.ID).Status()
 			require.Equal(t, application.Deploying, status, "it may have to move yet")
 			require.Equal(t, "the update is yet to be looked at", message)
-			require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.MarkHandled(tx, app.ID); return nil }))
-			status, message = w.get(app.ID).Status()
+			require.NoError(t, w.Tx(func(_ context.Context, tx *store.Tx) error { application.MarkHandled(tx, app.ID); return nil }))
+			status, message = w.Get(app.ID).Status()
 			require.Equal(t, application.Available, status)
 			require.Equal(t, "2 of 2 components run; 1 more still to be removed", message)
 
@@ -200,7 +199,7 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 // TestUpdate_saysWhatItChanges: of each replica by its number, and beside the components as well.
 func TestUpdate_saysWhatItChanges(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	document := func(values, rest string) []byte {
 		return []byte(`name: shop
 components:
@@ -213,7 +212,7 @@ components:
 	app, _ := w.submit(document("red, blue", ""), "")
 	said := func(document []byte) (message string) {
 		w.update(app.ID, document)
-		require.NoError(t, w.db.QueryRow(t.Context(),
+		require.NoError(t, w.DB.QueryRow(t.Context(),
 			`select message from history where event = 'application.updated' order by id desc limit 1`).Scan(&message))
 		return message
 	}
@@ -227,7 +226,7 @@ components:
 // TestStatus_tellsOfFormerCopies: nothing waits for what is left at former places, and it is not said that nothing runs.
 func TestStatus_tellsOfFormerCopies(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	app, _ := w.submit(shop("a"), "")
 	w.run(app, "agent-1")
 	w.stop(app.ID)
@@ -236,7 +235,7 @@ func TestStatus_tellsOfFormerCopies(t *testing.T) {
 	require.Equal(t, application.Finished, stopped)
 	require.Equal(t, "2 former copies still to be removed", message)
 	undone := errors.New("undone")
-	require.ErrorIs(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.ErrorIs(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		deleted, gone, err := application.Delete(ctx, tx, app.ID, true)
 		require.NoError(t, err)
 		require.True(t, gone)
@@ -245,29 +244,29 @@ func TestStatus_tellsOfFormerCopies(t *testing.T) {
 		return undone
 	}), undone)
 	w.removed("agent-1")
-	_, message = w.get(app.ID).Status()
+	_, message = w.Get(app.ID).Status()
 	require.Empty(t, message)
 }
 
 // TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
 func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
 	t.Parallel()
-	w := world{t, storetest.New(t)}
+	w := newWorld(t)
 	left := func(desired application.Desired) uuid.UUID {
 		app, _ := w.submit(shop("a"), "")
 		w.run(app, "agent-1")
-		_, err := w.db.Exec(t.Context(), `update applications set desired = $2 where id = $1`, app.ID, desired)
+		_, err := w.DB.Exec(t.Context(), `update applications set desired = $2 where id = $1`, app.ID, desired)
 		require.NoError(t, err)
 		return app.ID
 	}
 	stopped := left(application.Stopped)
 	w.stop(stopped)
 	w.removed("agent-1")
-	require.Equal(t, application.Finished, status(w.get(stopped)))
+	require.Equal(t, application.Finished, status(w.Get(stopped)))
 
 	deleted := left(application.Deleted)
 	w.delete(deleted)
 	w.removed("agent-1")
-	_, err := application.Get(t.Context(), w.db, deleted)
+	_, err := application.Get(t.Context(), w.DB, deleted)
 	require.Equal(t, problem.NotFound, problem.KindOf(err))
 }

@@ -60,21 +60,15 @@ func taxonomy(nodes ...node) *topology.Taxonomy {
 	return &topology.Taxonomy{Cluster: map[string]topology.Cluster{"edge": c}}
 }
 
-type world struct {
-	*testing.T
-	db *store.DB
-}
+// world is a database with nodes and applications.
+type world struct{ applicationtest.World }
 
 func newWorld(t *testing.T, nodes ...node) world {
-	w := world{t, storetest.New(t)}
+	w := world{applicationtest.New(t)}
 	if len(nodes) > 0 {
 		w.see(nodes...)
 	}
 	return w
-}
-
-func (w world) tx(fn func(ctx context.Context, tx *store.Tx) error) error {
-	return w.db.Tx(store.WithSource(context.Background(), "/test"), fn)
 }
 
 func (w world) see(nodes ...node) {
@@ -84,7 +78,7 @@ func (w world) see(nodes ...node) {
 
 func (w world) picture(t *topology.Taxonomy) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, t, time.Now(), time.Minute)
 		return err
 	}))
@@ -103,7 +97,7 @@ func app(name string, components ...string) []byte {
 
 func (w world) submit(document []byte) uuid.UUID {
 	w.Helper()
-	return applicationtest.Submit(w, w.db, string(document)).ID
+	return applicationtest.Submit(w, w.DB, string(document)).ID
 }
 
 // dryRun previews the document for the application, or for that of its name.
@@ -112,12 +106,12 @@ func (w world) dryRun(document []byte, id *uuid.UUID) (*match.Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return match.DryRun(w.Context(), w.db, document, parsed, id, settings, time.Minute)
+	return match.DryRun(w.Context(), w.DB, document, parsed, id, settings, time.Minute)
 }
 
 func (w world) place(id uuid.UUID, mayMove bool) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		return match.Place(ctx, tx, id, settings, mayMove, "the test wants it")
 	}))
 }
@@ -125,7 +119,7 @@ func (w world) place(id uuid.UUID, mayMove bool) {
 // where returns the node of each component, "" for none.
 func (w world) where(id uuid.UUID) map[string]string {
 	w.Helper()
-	a, err := application.Get(context.Background(), w.db, id)
+	a, err := application.Get(context.Background(), w.DB, id)
 	require.NoError(w, err)
 	at := map[string]string{}
 	for _, j := range a.Jobs {
@@ -139,10 +133,10 @@ func (w world) where(id uuid.UUID) map[string]string {
 // run carries out placed jobs, like an agent.
 func (w world) run(id uuid.UUID) {
 	w.Helper()
-	a, err := application.Get(context.Background(), w.db, id)
+	a, err := application.Get(context.Background(), w.DB, id)
 	require.NoError(w, err)
 	for _, j := range a.Jobs {
-		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			if err := job.Claim(ctx, tx, j.ID, "agent-edge", time.Minute); err != nil {
 				return err
 			}
@@ -152,24 +146,22 @@ func (w world) run(id uuid.UUID) {
 	}
 }
 
-func (w world) count(typ string) int { return len(storetest.Published(w.db, typ)) }
-
 func TestPlace_sharesCapacityBetweenComponentsAndApplications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 2})
 	first := w.submit(app("first", "x:cpu: 3", "y:cpu: 2"))
 	w.place(first, false)
 	require.Equal(t, map[string]string{"x": "a", "y": "b"}, w.where(first))
-	require.Equal(t, 2, w.count(events.JobReady))
+	require.Equal(t, 2, w.Published(events.JobReady))
 	second := w.submit(app("second", "z:cpu: 2"))
 	w.place(second, false)
 	require.Equal(t, map[string]string{"z": ""}, w.where(second), "what the first reserved is not free")
-	require.Equal(t, 1, w.count(events.ApplicationUnplaced))
+	require.Equal(t, 1, w.Published(events.ApplicationUnplaced))
 	w.place(second, false)
-	require.Equal(t, 1, w.count(events.ApplicationUnplaced), "the same reason is told once")
+	require.Equal(t, 1, w.Published(events.ApplicationUnplaced), "the same reason is told once")
 
 	w.see(node{name: "a", cores: 4}, node{name: "b", cores: 2}, node{name: "c", cores: 2})
-	waiting, err := application.Waiting(context.Background(), w.db, uuid.Nil, 10)
+	waiting, err := application.Waiting(context.Background(), w.DB, uuid.Nil, 10)
 	require.NoError(t, err)
 	require.Equal(t, []uuid.UUID{second}, waiting)
 	w.place(second, false)
@@ -204,9 +196,9 @@ func TestPlace_keepsWhatMayStay(t *testing.T) {
 	w.place(id, false)
 	before := w.where(id)
 	w.run(id)
-	a, err := application.Get(context.Background(), w.db, id)
+	a, err := application.Get(context.Background(), w.DB, id)
 	require.NoError(t, err)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
 		_, err = match.Move(ctx, tx, locked, locked.Jobs[:1], "test", settings)
@@ -244,7 +236,7 @@ func TestMove_prefersAPlaceWhereNothingWasWrong(t *testing.T) {
 		way := []string{w.where(id)["x"]}
 		for range row.way[1:] {
 			w.run(id)
-			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 				a, err := application.Lock(ctx, tx, id)
 				require.NoError(t, err)
 				jobs := slices.DeleteFunc(slices.Clone(a.Jobs), func(j *job.Job) bool { return j.Cleans != nil })
@@ -283,10 +275,10 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	w.see(node{name: "a", cores: 4, silent: 2 * time.Minute})
 	w.place(id, false)
 	require.Equal(t, map[string]string{"x": ""}, w.where(id))
-	a, err := application.Get(context.Background(), w.db, id)
+	a, err := application.Get(context.Background(), w.DB, id)
 	require.NoError(t, err)
 	require.Contains(t, a.Jobs[0].Conditions[0].Message, "1 node", "the reason is kept with the job")
-	why, err := match.Explain(t.Context(), w.db, id, settings)
+	why, err := match.Explain(t.Context(), w.DB, id, settings)
 	require.NoError(t, err)
 	text, err := json.Marshal(why)
 	require.NoError(t, err)
@@ -300,32 +292,32 @@ func TestPlace_tellsOnceWhatHoldsForAll(t *testing.T) {
 	w.see()
 	w.place(w.submit(app("shop", "x:cpu: 1", "y:cpu: 1")), false)
 	var told string
-	require.NoError(t, w.db.QueryRow(t.Context(), `select message from history where event = 'application.unplaced'`).Scan(&told))
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select message from history where event = 'application.unplaced'`).Scan(&told))
 	require.Equal(t, "there are no nodes", told)
 }
 
 func TestPlace_doesNotDecideByAnOldPicture(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
-	_, err := w.db.Exec(context.Background(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+	_, err := w.DB.Exec(context.Background(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
 	require.NoError(t, err)
 	one, two := w.submit(app("one", "x:cpu: 1")), w.submit(app("two", "x:cpu: 1"))
 	w.place(one, false)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		return match.PlaceAll(ctx, tx, []uuid.UUID{two}, settings, "it was displaced")
 	}))
 	for _, id := range []uuid.UUID{one, two} {
 		require.Equal(t, map[string]string{"x": ""}, w.where(id))
-		a, err := application.Get(context.Background(), w.db, id)
+		a, err := application.Get(context.Background(), w.DB, id)
 		require.NoError(t, err)
 		require.Contains(t, a.Jobs[0].Conditions[0].Message, "the last telemetry is of ")
 	}
-	require.Equal(t, 2, w.count(events.ApplicationUnplaced), "the aggregator is asked to look")
+	require.Equal(t, 2, w.Published(events.ApplicationUnplaced), "the aggregator is asked to look")
 	w.place(one, false)
-	require.Equal(t, 2, w.count(events.ApplicationUnplaced), "once is enough")
+	require.Equal(t, 2, w.Published(events.ApplicationUnplaced), "once is enough")
 
 	w.see(node{name: "a", cores: 4})
-	require.Equal(t, 2, w.count(events.TopologyChanged), "who waits hears of the look, though nothing has changed")
+	require.Equal(t, 2, w.Published(events.TopologyChanged), "who waits hears of the look, though nothing has changed")
 	w.place(one, false)
 	require.Equal(t, map[string]string{"x": "a"}, w.where(one))
 }
@@ -395,7 +387,7 @@ func TestPlace_givesNoDeviceAwayThatOthersKeepBusy(t *testing.T) {
 	require.Empty(t, at(second), "telemetry has not looked since the first was taken")
 
 	pass := func() {
-		_, err := w.db.Exec(t.Context(), "update jobs set taken_at = taken_at - interval '10 seconds'")
+		_, err := w.DB.Exec(t.Context(), "update jobs set taken_at = taken_at - interval '10 seconds'")
 		require.NoError(t, err)
 	}
 	pass()
@@ -428,10 +420,10 @@ func TestDryRun_changesNothing(t *testing.T) {
 	require.Equal(t, 1, preview.Changes)
 	require.Equal(t, "create", preview.Steps[0].Action)
 	require.Equal(t, "a", preview.Steps[0].To.Node)
-	apps, _, err := application.List(ctx, w.db, application.Filter{}, paging.Page{Limit: 10})
+	apps, _, err := application.List(ctx, w.DB, application.Filter{}, paging.Page{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, apps)
-	require.Empty(t, storetest.Published(w.db)[1:], "only the topology was announced")
+	require.Empty(t, storetest.Published(w.DB)[1:], "only the topology was announced")
 
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
@@ -503,7 +495,7 @@ func TestDryRun_showsChangesOutsideOfComponents(t *testing.T) {
 	} {
 		require.Equal(t, row.want, told(row.document), name)
 	}
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Stop(ctx, tx, id)
 		return err
 	}))
@@ -552,11 +544,11 @@ func TestDryRun_showsWhatIsRemoved(t *testing.T) {
 	actions, changes := steps()
 	require.Equal(t, map[string]string{"placed": "remove", "stays": "none", "waits": "remove"}, actions)
 	require.Equal(t, 2, changes)
-	a, err := application.Get(t.Context(), w.db, id)
+	a, err := application.Get(t.Context(), w.DB, id)
 	require.NoError(t, err)
 	for _, j := range a.Jobs {
 		if j.Placed() {
-			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 				return job.Claim(ctx, tx, j.ID, "agent-1", time.Minute)
 			}))
 		}
@@ -572,7 +564,7 @@ func TestSolve(t *testing.T) {
 	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 60})
 	ctx := context.Background()
 	ask := func(r match.Request) map[string]any {
-		answer, err := match.Solve(ctx, w.db, r, settings)
+		answer, err := match.Solve(ctx, w.DB, r, settings)
 		require.NoError(t, err)
 		body, err := json.Marshal(answer.Components())
 		require.NoError(t, err)
@@ -591,12 +583,12 @@ func TestSolve(t *testing.T) {
 	})["targets"].(map[string]any)["node_name"], "what violated is left")
 	require.Equal(t, []any{}, ask(match.Request{Descriptor: string(app("shop", "x:cpu: 64"))})["targets"])
 
-	_, err := match.Solve(ctx, w.db, match.Request{Descriptor: document, Current: []match.Placement{{Component: "q"}}}, settings)
+	_, err := match.Solve(ctx, w.DB, match.Request{Descriptor: document, Current: []match.Placement{{Component: "q"}}}, settings)
 	require.Equal(t, problem.Invalid, problem.KindOf(err))
-	_, err = match.Solve(ctx, w.db, match.Request{Descriptor: document, Violations: []match.Placement{{Component: "x"}}}, settings)
+	_, err = match.Solve(ctx, w.DB, match.Request{Descriptor: document, Violations: []match.Placement{{Component: "x"}}}, settings)
 	require.ErrorContains(t, err, "names no place", "or x had to leave every place there is")
 	empty := newWorld(t)
-	_, err = match.Solve(ctx, empty.db, match.Request{Descriptor: document}, settings)
+	_, err = match.Solve(ctx, empty.DB, match.Request{Descriptor: document}, settings)
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))
 }
 
@@ -617,7 +609,7 @@ func TestSolve_ofWhatRuns(t *testing.T) {
 	here := []match.Placement{{Component: "x", Cluster: "edge", Node: "a", Orchestrator: "ocm"}}
 	ask := func(r match.Request) string {
 		r.Descriptor = string(document)
-		answer, err := match.Solve(t.Context(), w.db, r, settings)
+		answer, err := match.Solve(t.Context(), w.DB, r, settings)
 		require.NoError(t, err)
 		return answer.Plan.Assignments[0].Target.Node
 	}

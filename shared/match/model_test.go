@@ -36,7 +36,7 @@ func TestSolve_keepsWhatAModelSaysOfSpreadsAndChannels(t *testing.T) {
 		}},
 		Spreads: []appmodel.Spread{{Components: []string{"camera", "detector"}, By: "node", Max: 1}},
 	}
-	answer, err := match.Solve(t.Context(), w.db, match.Request{Parsed: app}, settings)
+	answer, err := match.Solve(t.Context(), w.DB, match.Request{Parsed: app}, settings)
 	require.NoError(t, err)
 	require.Equal(t, placement.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n2"}, answer.Plan.Assignments[1].Target,
 		"not beside the camera, and not where nothing says how long the way is")

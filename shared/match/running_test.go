@@ -20,7 +20,7 @@ import (
 
 func (w world) update(id uuid.UUID, document []byte) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Update(ctx, tx, id, document, time.Minute)
 		return err
 	}))
@@ -29,7 +29,7 @@ func (w world) update(id uuid.UUID, document []byte) {
 // displace removes the component from its place, as when its node is lost.
 func (w world) displace(id uuid.UUID, components ...string) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(w, err)
 		for _, j := range a.Jobs {
@@ -64,7 +64,7 @@ func TestPlace_givesUpNothingThatRuns(t *testing.T) {
 		require.Equal(t, alone, w.where(id))
 
 		other := w.submit(app("other", "x:cpu: 2", "y:cpu: 2"))
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			return match.PlaceAll(ctx, tx, []uuid.UUID{id, other}, settings, "there are two")
 		}))
 		require.Equal(t, alone, w.where(id))
@@ -78,7 +78,7 @@ func TestPlace_givesUpNothingThatRuns(t *testing.T) {
 		w.update(id, three)
 		w.place(id, true)
 		require.Equal(t, alone, w.where(id))
-		answer, err := match.Explain(t.Context(), w.db, id, settings)
+		answer, err := match.Explain(t.Context(), w.DB, id, settings)
 		require.NoError(t, err)
 		require.Equal(t, "a", answer.Plan.Assignments[0].Target.Node, "it is explained where it is")
 	})
@@ -140,7 +140,7 @@ func TestPlace_theUserFixesPlacesOfTwoOrchestrators(t *testing.T) {
 			id := w.submit(in(row.targets...))
 			w.place(id, false)
 			placed, orchestrators := 0, map[string]bool{}
-			a, err := application.Get(t.Context(), w.db, id)
+			a, err := application.Get(t.Context(), w.DB, id)
 			require.NoError(t, err)
 			for _, j := range a.Jobs {
 				if j.Placed() {
@@ -187,7 +187,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	w.hush(10 * time.Minute)
 	w.see(node{name: "a", cores: 4, sca: 90, silent: 30 * time.Second}, node{name: "b", cores: 8})
 	w.update(id, document("three"))
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		return match.Place(ctx, tx, id, match.Settings{Freshness: topology.Freshness{StaleAfter: 10 * time.Second}}, true, "test")
 	}))
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears a minute of silence")
@@ -204,7 +204,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 // hush sets when all nodes were last seen: the stored time never goes back otherwise.
 func (w world) hush(ago time.Duration) {
 	w.Helper()
-	_, err := w.db.Exec(context.Background(), "update nodes set last_seen = last_seen - $1::interval", ago)
+	_, err := w.DB.Exec(context.Background(), "update nodes set last_seen = last_seen - $1::interval", ago)
 	require.NoError(w, err)
 }
 
@@ -257,10 +257,10 @@ func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.
 			id := w.submit(document("one"))
 			w.place(id, false)
 			require.Equal(t, map[string]string{"x": "a"}, w.where(id))
-			_, err := w.db.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '31 minutes' where node = 'a'")
+			_, err := w.DB.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '31 minutes' where node = 'a'")
 			require.NoError(t, err)
 			if !known {
-				_, err := w.db.Exec(t.Context(), "delete from nodes where node = 'a'")
+				_, err := w.DB.Exec(t.Context(), "delete from nodes where node = 'a'")
 				require.NoError(t, err)
 			}
 			w.see(node{name: "b", cores: 4})
@@ -273,9 +273,9 @@ func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.
 			require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears an hour")
 			require.Equal(t, []uuid.UUID{id}, w.updatePending(), "it is looked at again when something is known")
 
-			_, err = w.db.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '30 minutes' where node = 'a'")
+			_, err = w.DB.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '30 minutes' where node = 'a'")
 			require.NoError(t, err)
-			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, id) }))
+			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, id) }))
 			w.place(id, true)
 			require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 			require.Empty(t, w.updatePending())
@@ -297,28 +297,28 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 		w.run(id)
 		w.update(id, document("high"))
 		w.place(id, true)
-		a, err := application.Get(t.Context(), w.db, id)
+		a, err := application.Get(t.Context(), w.DB, id)
 		require.NoError(t, err)
 		require.Equal(t, job.Degraded, a.Jobs[0].State)
 		require.Contains(t, a.Jobs[0].Conditions[0].Message, "security")
-		require.Equal(t, 1, w.count(events.ApplicationUnplaced))
-		answer, err := match.Explain(t.Context(), w.db, id, settings)
+		require.Equal(t, 1, w.Published(events.ApplicationUnplaced))
+		answer, err := match.Explain(t.Context(), w.DB, id, settings)
 		require.NoError(t, err)
 		require.Contains(t, answer.Explanation.Components[0].Summary, "none of 1 node")
 		require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on")
-		again, err := application.Misplaced(t.Context(), w.db, uuid.Nil, 10)
+		again, err := application.Misplaced(t.Context(), w.DB, uuid.Nil, 10)
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{id}, again)
 		return w, id
 	}
 	retry := func(w world, id uuid.UUID) {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	}
 	t.Run("and goes where it is", func(t *testing.T) {
 		t.Parallel()
 		w, id := start(t)
 		retry(w, id)
-		require.Equal(t, 1, w.count(events.ApplicationUnplaced), "that is no news")
+		require.Equal(t, 1, w.Published(events.ApplicationUnplaced), "that is no news")
 		w.see(node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 4, sca: 95})
 		retry(w, id)
 		require.Equal(t, map[string]string{"x": "b"}, w.where(id))
@@ -328,10 +328,10 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 		w, id := start(t)
 		w.update(id, document("medium"))
 		w.place(id, true)
-		a, err := application.Get(t.Context(), w.db, id)
+		a, err := application.Get(t.Context(), w.DB, id)
 		require.NoError(t, err)
 		require.Equal(t, job.Finished, a.Jobs[0].State)
-		again, err := application.Misplaced(t.Context(), w.db, uuid.Nil, 10)
+		again, err := application.Misplaced(t.Context(), w.DB, uuid.Nil, 10)
 		require.NoError(t, err)
 		require.Empty(t, again)
 	})
@@ -346,24 +346,24 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
 	w.run(id)
-	_, err := w.db.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+	_, err := w.DB.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
 	require.NoError(t, err)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
 		_, err = match.Move(ctx, tx, a, a.Jobs, "policy hot is violated", settings)
 		return err
 	}))
 	retry := func() {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	}
 	retry()
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
-	a, err := application.Get(t.Context(), w.db, id)
+	a, err := application.Get(t.Context(), w.DB, id)
 	require.NoError(t, err)
 	require.Equal(t, job.Degraded, a.Jobs[0].State)
 	require.Contains(t, a.Jobs[0].Conditions[0].Message, "policy hot is violated: the last telemetry is of ")
-	require.Equal(t, 1, w.count(events.ApplicationUnplaced), "the aggregator is asked to look")
+	require.Equal(t, 1, w.Published(events.ApplicationUnplaced), "the aggregator is asked to look")
 
 	w.see(nodes...)
 	retry()
@@ -413,7 +413,7 @@ func TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence(t *testing.T) {
 	at := seen.Add(settings.StaleAfter)
 	b.LastSeen = topology.Known(float64(at.Unix()))
 	picture.Cluster["edge"].Node["b"] = b
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, picture, at, settings.StaleAfter)
 		return err
 	}))
@@ -438,7 +438,7 @@ func TestExplain_ofWhatIsOnASilentNode(t *testing.T) {
 			require.Equal(t, map[string]string{"x": "a"}, w.where(id))
 			w.hush(10 * time.Minute)
 			w.see(seen...)
-			answer, err := match.Explain(t.Context(), w.db, id, settings)
+			answer, err := match.Explain(t.Context(), w.DB, id, settings)
 			require.NoError(t, err)
 			c := answer.Explanation.Components[0]
 			require.True(t, c.Placed)
@@ -463,7 +463,7 @@ func TestExplain_ofWhatWaits(t *testing.T) {
 	w.see(large, small)
 	w.place(id, false)
 	require.Equal(t, map[string]string{"x": "a", "y": ""}, w.where(id))
-	answer, err := match.Explain(t.Context(), w.db, id, settings)
+	answer, err := match.Explain(t.Context(), w.DB, id, settings)
 	require.NoError(t, err)
 	x, y := answer.Explanation.Components[0], answer.Explanation.Components[1]
 	require.Equal(t, "a", x.Target.Node)
@@ -480,17 +480,17 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
 	w.run(id)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
 		_, err = match.Move(ctx, tx, locked, locked.Jobs, "policy hot is violated (value 95)", settings)
 		return err
 	}))
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
-	a, err := application.Get(t.Context(), w.db, id)
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
+	a, err := application.Get(t.Context(), w.DB, id)
 	require.NoError(t, err)
 	require.Contains(t, a.Jobs[0].Conditions[0].Message, "policy hot is violated (value 95)")
-	answer, err := match.Explain(t.Context(), w.db, id, settings)
+	answer, err := match.Explain(t.Context(), w.DB, id, settings)
 	require.NoError(t, err)
 	require.Contains(t, answer.Explanation.Components[0].Summary, "none of 2 nodes")
 	require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on edge/a")
@@ -503,14 +503,14 @@ func TestRetry_namesThePlaceItLeavesOnce(t *testing.T) {
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
 	w.run(id)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
 		_, err = match.Move(ctx, tx, a, a.Jobs, "policy hot is violated (value 95)", settings)
 		return err
 	}))
 	w.see(node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 4, sca: 60})
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 	decisions := w.decisions(id)
 	left := decisions[len(decisions)-1].Why[0].Nodes[1]
@@ -520,7 +520,7 @@ func TestRetry_namesThePlaceItLeavesOnce(t *testing.T) {
 
 func (w world) status(id uuid.UUID) application.Status {
 	w.Helper()
-	a, err := application.Get(w.Context(), w.db, id)
+	a, err := application.Get(w.Context(), w.DB, id)
 	require.NoError(w, err)
 	status, message := a.Status()
 	require.Equal(w, status == application.Deploying, message == "the update is yet to be looked at", message)
@@ -529,7 +529,7 @@ func (w world) status(id uuid.UUID) application.Status {
 
 func (w world) updatePending() []uuid.UUID {
 	w.Helper()
-	found, err := application.UpdatePending(w.Context(), w.db, uuid.Nil, 10)
+	found, err := application.UpdatePending(w.Context(), w.DB, uuid.Nil, 10)
 	require.NoError(w, err)
 	return found
 }
@@ -577,7 +577,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 	t.Run("not while nothing is known of the infrastructure", func(t *testing.T) {
 		t.Parallel()
 		w, id := start(t)
-		_, err := w.db.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+		_, err := w.DB.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
 		require.NoError(t, err)
 		w.place(id, true)
 		require.Equal(t, application.Deploying, w.status(id))
@@ -590,7 +590,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		look := func(silent time.Duration) {
 			w.hush(time.Hour)
 			w.see(node{name: "a", cores: 4, silent: silent}, node{name: "b", cores: 8})
-			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 				return match.Place(ctx, tx, id, match.Settings{Freshness: topology.Freshness{StaleAfter: 10 * time.Second}}, true, "test")
 			}))
 		}
@@ -618,7 +618,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 	t.Run("unless it is stopped meanwhile", func(t *testing.T) {
 		t.Parallel()
 		w, id := start(t)
-		change := func(to func(context.Context, *store.Tx) error) { require.NoError(t, w.tx(to)) }
+		change := func(to func(context.Context, *store.Tx) error) { require.NoError(t, w.Tx(to)) }
 		change(func(ctx context.Context, tx *store.Tx) error { _, err := application.Stop(ctx, tx, id); return err })
 		w.update(id, app("shop", "x:cpu: 3"))
 		w.place(id, true)
@@ -680,7 +680,7 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 					w.place(id, true)
 				}
 			}
-			a, err := application.Get(t.Context(), w.db, id)
+			a, err := application.Get(t.Context(), w.DB, id)
 			require.NoError(t, err)
 			at, cleans := map[int]string{}, 0
 			for _, j := range a.Jobs {

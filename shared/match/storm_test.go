@@ -25,7 +25,7 @@ import (
 
 func (w world) placeAll(s match.Settings, ids ...uuid.UUID) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		return match.PlaceAll(ctx, tx, ids, s, "the test wants them")
 	}))
 }
@@ -33,7 +33,7 @@ func (w world) placeAll(s match.Settings, ids ...uuid.UUID) {
 // decisions returns the stored decisions about the application, oldest first.
 func (w world) decisions(id uuid.UUID) []placement.Decision {
 	w.Helper()
-	entries, _, err := history.Before(context.Background(), w.db, &id, math.MaxInt64, 100)
+	entries, _, err := history.Before(context.Background(), w.DB, &id, math.MaxInt64, 100)
 	require.NoError(w, err)
 	var list []placement.Decision
 	for _, e := range entries {
@@ -56,9 +56,9 @@ func TestPlaceAll_sharesWhatIsLeftBetweenApplications(t *testing.T) {
 	w.placeAll(settings, little, gone, big)
 	require.Equal(t, map[string]string{"x": "small"}, w.where(little))
 	require.Equal(t, map[string]string{"x": "large"}, w.where(big))
-	require.Equal(t, 2, w.count(events.ApplicationPlaced))
+	require.Equal(t, 2, w.Published(events.ApplicationPlaced))
 	w.placeAll(settings, little, big)
-	require.Equal(t, 2, w.count(events.ApplicationPlaced), "nothing is left to place")
+	require.Equal(t, 2, w.Published(events.ApplicationPlaced), "nothing is left to place")
 }
 
 // TestPlaceAll_leavesOutOwnUsage: if an application's limits refer to the usage of others, it is placed as if it were
@@ -82,12 +82,12 @@ func TestPlaceAll_saysWhatFitsNowhereToEachApplication(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.submit(app("one", "x:cpu: 2")), w.submit(app("two", "x:cpu: 2"))
 	w.placeAll(settings, one, two)
-	require.Equal(t, 2, w.count(events.ApplicationUnplaced), "there is no telemetry yet")
+	require.Equal(t, 2, w.Published(events.ApplicationUnplaced), "there is no telemetry yet")
 	w.see(node{name: "a", cores: 3})
 	w.placeAll(settings, one, two)
 	placed := []string{w.where(one)["x"], w.where(two)["x"]}
 	require.ElementsMatch(t, []string{"a", ""}, placed)
-	require.Equal(t, 3, w.count(events.ApplicationUnplaced))
+	require.Equal(t, 3, w.Published(events.ApplicationUnplaced))
 }
 
 func TestPlace_keepsItsReasonsWithTheDecision(t *testing.T) {
@@ -107,7 +107,7 @@ func TestPlace_keepsItsReasonsWithTheDecision(t *testing.T) {
 	require.Equal(t, []int{2, 3}, []int{d.Why[0].Fit, d.Why[0].Of})
 	require.Equal(t, "a", d.Why[0].RunnerUp.Node)
 
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
 		_, err = match.Move(ctx, tx, a, a.Jobs, "its score fell", settings)
@@ -147,7 +147,7 @@ func TestUntried_isWhatNobodyHasTriedToPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	unjudged := func(first uuid.UUID) []uuid.UUID {
-		ids, err := match.Untried(context.Background(), w.db, first)
+		ids, err := match.Untried(context.Background(), w.DB, first)
 		require.NoError(t, err)
 		return ids
 	}
@@ -158,7 +158,7 @@ func TestUntried_isWhatNobodyHasTriedToPlace(t *testing.T) {
 	w.place(big, false)
 	require.Equal(t, []uuid.UUID{two}, unjudged(two), "one has a place, the other a reason to wait")
 	require.Empty(t, unjudged(big))
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, one)
 		require.NoError(t, err)
 		return a.Jobs[0].Displace(ctx, tx, "for the test", false)
@@ -173,7 +173,7 @@ func TestPlace_usesTheForecastWhereItIsToldTo(t *testing.T) {
 	soonBusy := picture.Cluster["edge"].Node["a"]
 	soonBusy.ForecastedMetrics.CPUUtilizationPrediction = topology.Known(90.0)
 	picture.Cluster["edge"].Node["a"] = soonBusy
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, picture, time.Now(), time.Minute)
 		return err
 	}))
@@ -230,11 +230,11 @@ func TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace(t *testing.T) {
 		require.NotEmpty(t, w.where(id)["x"])
 	}
 	waits := func() {
-		a, err := application.Get(t.Context(), w.db, huge)
+		a, err := application.Get(t.Context(), w.DB, huge)
 		require.NoError(t, err)
 		require.False(t, a.Jobs[0].Placed())
 		require.Contains(t, a.Jobs[0].Conditions[0].Message, "the placement problem is too large")
-		require.Equal(t, 1, w.count(events.ApplicationUnplaced))
+		require.Equal(t, 1, w.Published(events.ApplicationUnplaced))
 	}
 	waits()
 	w.placeAll(settings, huge)

@@ -60,7 +60,7 @@ func TestPlace_aJobGetsTheManifestsOfTheEngineItIsPlacedOn(t *testing.T) {
 			w.picture(twoEngines())
 			id := w.submit(variants(cluster))
 			w.place(id, false)
-			a, err := application.Get(t.Context(), w.db, id)
+			a, err := application.Get(t.Context(), w.DB, id)
 			require.NoError(t, err)
 			require.Equal(t, cluster, a.Jobs[0].Cluster)
 			require.Equal(t, []string{want}, contents(a.Jobs[0]))
@@ -83,12 +83,12 @@ func TestPlace_aChangeOfEngineReplacesWhatRuns(t *testing.T) {
 	require.Equal(t, "move", preview.Steps[0].Action)
 	require.Equal(t, "docker", preview.Steps[0].Variant)
 
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Update(ctx, tx, id, variants("camera"), time.Minute)
 		return err
 	}))
 	w.place(id, true)
-	a, err := application.Get(t.Context(), w.db, id)
+	a, err := application.Get(t.Context(), w.DB, id)
 	require.NoError(t, err)
 	found := map[job.Type][]string{}
 	for _, j := range a.Jobs {
@@ -107,7 +107,7 @@ func TestPlace_anUpdateReplacesOnlyTheVariantThatRuns(t *testing.T) {
 	w.run(id)
 	change := func(from, to string) *job.Job {
 		t.Helper()
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			a, err := application.Get(ctx, tx, id)
 			if err != nil {
 				return err
@@ -117,7 +117,7 @@ func TestPlace_anUpdateReplacesOnlyTheVariantThatRuns(t *testing.T) {
 			return err
 		}))
 		w.place(id, true)
-		a, err := application.Get(t.Context(), w.db, id)
+		a, err := application.Get(t.Context(), w.DB, id)
 		require.NoError(t, err)
 		require.Len(t, a.Jobs, 1)
 		require.Equal(t, []string{"objects"}, contents(a.Jobs[0]))

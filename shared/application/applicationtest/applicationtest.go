@@ -1,4 +1,5 @@
-// Package applicationtest stores applications and places their jobs, for tests that start from there.
+// Package applicationtest is a store with applications in it: a World with the steps that people and agents take there, and
+// functions for tests that start from an application or its place.
 package applicationtest
 
 import (
@@ -12,7 +13,75 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
 )
+
+// World is one database with the steps that a test takes in it. Tests embed it and add their own.
+type World struct {
+	testing.TB
+	DB *store.DB
+}
+
+// New returns a world with an empty database.
+func New(t testing.TB) World {
+	t.Helper()
+	return World{t, storetest.New(t)}
+}
+
+// lease is that of jobs in these tests.
+const lease = time.Minute
+
+// Tx runs the step in a transaction.
+func (w World) Tx(step func(ctx context.Context, tx *store.Tx) error) error {
+	return w.DB.Tx(store.WithSource(context.Background(), "/test"), step)
+}
+
+// Must is Tx of a step that goes well.
+func (w World) Must(step func(ctx context.Context, tx *store.Tx) error) {
+	w.Helper()
+	require.NoError(w, w.Tx(step))
+}
+
+// Get returns the application.
+func (w World) Get(id uuid.UUID) *application.Application {
+	w.Helper()
+	a, err := application.Get(context.Background(), w.DB, id)
+	require.NoError(w, err)
+	return a
+}
+
+// Job returns the job.
+func (w World) Job(id uuid.UUID) *job.Job {
+	w.Helper()
+	j, err := job.Get(context.Background(), w.DB, id)
+	require.NoError(w, err)
+	return j
+}
+
+// Claim makes the agent the owner of the job.
+func (w World) Claim(id uuid.UUID, agent string) error {
+	return w.Tx(func(ctx context.Context, tx *store.Tx) error { return job.Claim(ctx, tx, id, agent, lease) })
+}
+
+// Report is what an agent says of a job.
+func (w World) Report(r job.Report) error {
+	return w.Tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Report(ctx, tx, r, lease)
+		return err
+	})
+}
+
+// Finish reports that the job is done and what it runs is available, as its owner does.
+func (w World) Finish(j *job.Job) error {
+	r := job.Report{ID: j.ID, OwnerID: j.OwnerID, Type: j.Type, State: job.Finished, Epoch: j.Epoch}
+	r.Resource = job.Resource{UUID: "res-" + j.ID.String(), Name: j.Component, Conditions: []job.Condition{
+		{Type: job.ConditionApplied, Status: "True"}, {Type: job.ConditionAvailable, Status: "True"},
+	}}
+	return w.Report(r)
+}
+
+// Published returns how many events of the type were published.
+func (w World) Published(typ string) int { return len(storetest.Published(w.DB, typ)) }
 
 // Submit stores the application of the descriptor.
 func Submit(t testing.TB, db *store.DB, descriptor string) (a *application.Application) {

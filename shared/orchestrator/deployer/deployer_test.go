@@ -41,8 +41,7 @@ const owner = "deploymentmanager-ocm"
 
 // world is a hub with two clusters, and the database.
 type world struct {
-	t       *testing.T
-	db      *store.DB
+	applicationtest.World
 	hub     *kubeapi.Server
 	agents  map[string]*kubeapi.Agent
 	carrier *deployer.Deployer
@@ -51,14 +50,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, db: storetest.New(t), hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}}
+	w := &world{World: applicationtest.New(t), hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}}
 	for _, name := range []string{"one", "two"} {
 		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a", name + "-b"}), name)
 	}
 	client, err := kube.New(w.hub.URL, &transport.Config{})
 	require.NoError(t, err)
 	w.carrier = &deployer.Deployer{
-		DB: w.db, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
+		DB: w.DB, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
 		Settings: deployer.Settings{Lease: time.Minute},
 	}
 	return w
@@ -98,11 +97,6 @@ func (a apis) Open(name string) (*kube.Client, error) {
 	return kube.New(a.agents[name].Cluster.URL, &transport.Config{})
 }
 
-func (w *world) tx(do func(ctx context.Context, tx *store.Tx) error) {
-	w.t.Helper()
-	require.NoError(w.t, w.db.Tx(w.t.Context(), do))
-}
-
 const descriptor = `
 name: shop
 components:
@@ -130,29 +124,29 @@ func (w *world) submit() *application.Application {
 
 // submitAs stores the application of the document.
 func (w *world) submitAs(document string) *application.Application {
-	w.t.Helper()
-	return applicationtest.Submit(w.t, w.db, document)
+	w.Helper()
+	return applicationtest.Submit(w, w.DB, document)
 }
 
 // place has the application's only job at the node.
 func (w *world) place(a *application.Application, cluster string) {
-	w.t.Helper()
+	w.Helper()
 	to := job.Target{Orchestrator: w.carrier.Kind, Cluster: cluster, Node: cluster + "-a"}
-	applicationtest.Place(w.t, w.db, a.ID, to)
+	applicationtest.Place(w, w.DB, a.ID, to)
 }
 
 // deliver delivers the events that were published since the last call to the carrier, like the Trigger, each event
 // twice.
 func (w *world) deliver() {
-	w.t.Helper()
-	ready := storetest.Published(w.db, events.JobReady)
+	w.Helper()
+	ready := storetest.Published(w.DB, events.JobReady)
 	fresh := ready[w.seen:]
 	w.seen = len(ready)
 	for _, e := range fresh {
 		for range 2 {
-			err := w.carrier.Work(w.t.Context(), e)
+			err := w.carrier.Work(w.Context(), e)
 			if err != nil {
-				require.Equal(w.t, problem.Unavailable, problem.KindOf(err), "%v", err)
+				require.Equal(w, problem.Unavailable, problem.KindOf(err), "%v", err)
 			}
 		}
 	}
@@ -161,36 +155,36 @@ func (w *world) deliver() {
 // turn lets time pass: agents work, and the database is synchronised. It checks that two copies are never available in
 // it.
 func (w *world) turn() {
-	w.t.Helper()
+	w.Helper()
 	for range 3 {
 		for _, a := range w.agents {
 			a.Work()
 		}
-		require.NoError(w.t, w.carrier.Sync(w.t.Context()))
+		require.NoError(w, w.carrier.Sync(w.Context()))
 		w.oneAvailable()
 	}
 }
 
 // oneAvailable requires that at most one copy is available in the database, including those that are to be removed.
 func (w *world) oneAvailable() {
-	w.t.Helper()
+	w.Helper()
 	var available int
-	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from jobs
+	require.NoError(w, w.DB.QueryRow(w.Context(), `select count(*) from jobs
 where conditions @> '[{"type": "Available", "status": "True"}]'`).Scan(&available))
-	require.LessOrEqual(w.t, available, 1)
+	require.LessOrEqual(w, available, 1)
 }
 
 func (w *world) job(a *application.Application) *job.Job {
-	w.t.Helper()
-	return applicationtest.Job(w.t, w.db, a.ID)
+	w.Helper()
+	return applicationtest.Job(w, w.DB, a.ID)
 }
 
 // history counts the rows about the application.
 func (w *world) history(a *application.Application) (n int) {
-	w.t.Helper()
+	w.Helper()
 	require.NoError(
-		w.t,
-		w.db.QueryRow(w.t.Context(), `select count(*) from history where application_id = $1`, a.ID).Scan(&n),
+		w,
+		w.DB.QueryRow(w.Context(), `select count(*) from history where application_id = $1`, a.ID).Scan(&n),
 	)
 	return n
 }
@@ -202,20 +196,20 @@ func (w *world) copies(cluster string) []string {
 
 // asks requires that the only Deployment in cluster one has this: an image, or "replicas:2".
 func (w *world) asks(what string) {
-	w.t.Helper()
+	w.Helper()
 	copies := w.copies("one")
-	require.Len(w.t, copies, 1)
-	require.Contains(w.t, fmt.Sprint(w.agents["one"].Cluster.Get(copies[0]).Object["spec"]), what)
+	require.Len(w, copies, 1)
+	require.Contains(w, fmt.Sprint(w.agents["one"].Cluster.Get(copies[0]).Object["spec"]), what)
 }
 
 // run brings the application up in the cluster.
 func (w *world) run(cluster string) *application.Application {
-	w.t.Helper()
+	w.Helper()
 	a := w.submit()
 	w.place(a, cluster)
 	w.deliver()
 	w.turn()
-	require.True(w.t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+	require.True(w, w.job(a).Available(), "%+v", w.job(a).Conditions)
 	return a
 }
 
@@ -247,7 +241,7 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 	w := newWorld(t)
 	a := w.submit()
 	w.place(a, "one")
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 	})
 	w.deliver()
@@ -266,9 +260,9 @@ func TestACopyOfAJobThatAnAgentClaimedIsRemoved(t *testing.T) {
 		w.deliver()
 		w.agents["one"].Work()
 		require.Len(t, w.copies("one"), 1)
-		_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
+		_, err := w.DB.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
 		require.NoError(t, err)
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 		})
 		w.turn()
@@ -336,7 +330,7 @@ func TestJobsThatAreLargeTogetherAreAllCompared(t *testing.T) {
 	var all []*application.Application
 	for range 3 {
 		a := w.submit()
-		_, err := w.db.Exec(t.Context(), `update jobs set instruction = jsonb_set(instruction, '{contents,0,yaml}',
+		_, err := w.DB.Exec(t.Context(), `update jobs set instruction = jsonb_set(instruction, '{contents,0,yaml}',
 to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) where application_id = $1`, a.ID, store.PageBytes/2)
 		require.NoError(t, err)
 		w.place(a, "one")
@@ -427,11 +421,11 @@ func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 			c := w.job(a).Condition(job.ConditionAvailable)
 			require.NotNil(t, c)
 			require.Equal(t, orchestrator.ReasonClusterNotFound, c.Reason)
-			free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
+			free, err := job.Executable(t.Context(), w.DB, w.carrier.Kind, "agent-three")
 			require.NoError(t, err)
 			require.Len(t, free, 1)
 		}
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			return job.Claim(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
 		})
 		w.turn()
@@ -451,11 +445,11 @@ func TestNewContentOfWhatNobodyDeployedIsCreated(t *testing.T) {
 		w.update(a, "web:2")
 		require.Equal(t, job.Create, w.job(a).Type)
 		w.deliver()
-		free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
+		free, err := job.Executable(t.Context(), w.DB, w.carrier.Kind, "agent-three")
 		require.NoError(t, err)
 		require.Len(t, free, 1)
 		require.Contains(t, free[0].Instruction.Contents[0].YAML, "web:2")
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			return job.Claim(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
 		})
 		w.update(a, "web:3")
@@ -514,13 +508,13 @@ func TestARefusedScalingIsAppliedLater(t *testing.T) {
 
 // refused creates a copy of the application that its cluster refuses, and makes the hub unreachable from then on.
 func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
-	w.t.Helper()
+	w.Helper()
 	w.exceed()
 	a := w.submit()
 	w.place(a, "one")
 	w.deliver()
 	w.turn()
-	require.Equal(w.t, job.Degraded, w.job(a).State)
+	require.Equal(w, job.Degraded, w.job(a).State)
 	fail(w.hub)
 	return a
 }
@@ -542,7 +536,7 @@ func TestAnUpdateAfterRefusedContentIsApplied(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			a := w.refused(away.fail)
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
+			w.Must(func(ctx context.Context, tx *store.Tx) error {
 				other := strings.Replace(fmt.Sprintf(descriptor, "web:1"), "metadata: {name: web}", "metadata: {name: smaller}", 1)
 				_, err := application.Update(ctx, tx, a.ID, []byte(other), time.Minute)
 				return err
@@ -567,7 +561,7 @@ func TestWhatWasRefusedIsRemoved(t *testing.T) {
 			w := newWorld(t)
 			a := w.refused(away.fail)
 			require.NotEmpty(t, w.agents["one"].Cluster.Paths("/namespaces/"))
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
+			w.Must(func(ctx context.Context, tx *store.Tx) error {
 				_, _, err := application.Delete(ctx, tx, a.ID, true)
 				return err
 			})
@@ -589,23 +583,23 @@ func TestAReportOfARemovalWaitsWithNothingInHand(t *testing.T) {
 		w.place(a, "one")
 		w.deliver()
 		w.turn()
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := application.Delete(ctx, tx, a.ID, true)
 			return err
 		})
-		ready, done := storetest.Published(w.db, events.JobReady), make(chan error)
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		ready, done := storetest.Published(w.DB, events.JobReady), make(chan error)
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			if _, err := tx.Exec(ctx, `select from applications where id = $1 for no key update`, a.ID); err != nil {
 				return err
 			}
 			go func() { done <- w.carrier.Work(t.Context(), ready[len(ready)-1]) }()
-			storetest.AwaitBlocked(t, w.db)
+			storetest.AwaitBlocked(t, w.DB)
 			_, err := tx.Exec(ctx, `select from jobs where application_id = $1 for update nowait`, a.ID)
 			return err
 		})
 		require.NoError(t, <-done)
 		w.turn()
-		_, err := application.Get(t.Context(), w.db, a.ID)
+		_, err := application.Get(t.Context(), w.DB, a.ID)
 		require.Equal(t, problem.NotFound, problem.KindOf(err))
 	})
 }
@@ -613,14 +607,14 @@ func TestAReportOfARemovalWaitsWithNothingInHand(t *testing.T) {
 // takeAway deletes the record of the application's copy in cluster one without using the database: its work, or its
 // inventory.
 func (w *world) takeAway(a *application.Application) {
-	w.t.Helper()
+	w.Helper()
 	j := w.job(a)
-	at, name := w.hub.Client(w.t).Resource(ocm.Works).Namespace("one"), orchestrator.NameOf(j)
+	at, name := w.hub.Client(w).Resource(ocm.Works).Namespace("one"), orchestrator.NameOf(j)
 	if w.carrier.Kind == "kubernetes" {
 		secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-		at, name = w.agents["one"].Cluster.Client(w.t).Resource(secrets).Namespace(j.Namespace), orchestrator.Manager+"-"+name
+		at, name = w.agents["one"].Cluster.Client(w).Resource(secrets).Namespace(j.Namespace), orchestrator.Manager+"-"+name
 	}
-	require.NoError(w.t, at.Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(w, at.Delete(w.Context(), name, metav1.DeleteOptions{}))
 }
 
 func TestADeletedCopyIsRestored(t *testing.T) {
@@ -726,16 +720,16 @@ func TestWhatIsDeployedDuringASynchronisationIsWell(t *testing.T) {
 }
 
 func (w *world) stop(a *application.Application) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Stop(ctx, tx, a.ID)
 		return err
 	})
 }
 
 func (w *world) start(a *application.Application) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Start(ctx, tx, a.ID, time.Minute)
 		return err
 	})
@@ -779,8 +773,8 @@ func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 
 // update gives the application's component another image.
 func (w *world) update(a *application.Application, image string) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
 		return err
 	})
@@ -859,7 +853,7 @@ func TestARefusalThatACrashPreventedIsReportedLater(t *testing.T) {
 	w := newWorld(t)
 	a := w.run("one")
 	w.ask(a, job.Secure)
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		return job.Claim(ctx, tx, w.job(a).ID, owner, time.Minute)
 	})
 	w.turn()
@@ -875,7 +869,7 @@ func TestAReplacementThatACrashPreventedIsAppliedLater(t *testing.T) {
 		w.remediate(a, job.ScaleUp)
 		w.asks("replicas:2")
 		w.ask(a, job.ReplaceIt)
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			return job.Claim(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
 		})
 		w.turn()
@@ -892,8 +886,8 @@ func TestAReplacementThatACrashPreventedIsAppliedLater(t *testing.T) {
 
 // ask asks for the remediation.
 func (w *world) ask(a *application.Application, r job.Remediation) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		j, err := job.Lock(ctx, tx, w.job(a).ID)
 		if err != nil {
 			return err
@@ -904,7 +898,7 @@ func (w *world) ask(a *application.Application, r job.Remediation) {
 
 // remediate asks for the remediation and lets it be carried out.
 func (w *world) remediate(a *application.Application, r job.Remediation) {
-	w.t.Helper()
+	w.Helper()
 	w.ask(a, r)
 	w.deliver()
 	w.turn()
@@ -918,7 +912,7 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 		requirements+", nodelabel: {key: robot, values: [a, b]}", 1)
 	onBoth(t, func(t *testing.T, w *world) {
 		id := w.submitAs(labelled).ID
-		applicationtest.Place(t, w.db, id,
+		applicationtest.Place(t, w.DB, id,
 			job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-a"},
 			job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
 		look := func() {
@@ -928,7 +922,7 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 			}
 		}
 		look()
-		a, err := application.Get(t.Context(), w.db, id)
+		a, err := application.Get(t.Context(), w.DB, id)
 		require.NoError(t, err)
 		status, message := a.Status()
 		require.Equal(t, application.Available, status, message)
@@ -943,8 +937,8 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 
 // displace removes the application's component from its place.
 func (w *world) displace(a *application.Application) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		j, err := job.Lock(ctx, tx, w.job(a).ID)
 		if err != nil {
 			return err
@@ -963,7 +957,7 @@ func TestACopyInAClusterThatWasCutOffIsFencedAndGoesWhenItIsBack(t *testing.T) {
 	require.Equal(t, job.Finished, j.State)
 	require.False(t, j.Available())
 	require.Contains(t, j.Unknown(), "has not heard of cluster one")
-	now, err := application.Get(t.Context(), w.db, a.ID)
+	now, err := application.Get(t.Context(), w.DB, a.ID)
 	require.NoError(t, err)
 	status, message := now.Status()
 	require.Equal(t, application.Unknown, status)
@@ -997,7 +991,7 @@ func TestACopyWhoseRemovalIsLateIsNotAvailableInTheBooks(t *testing.T) {
 	a := w.run("one")
 	w.displace(a)
 	w.place(a, "two")
-	ready := storetest.Published(w.db, events.JobReady)
+	ready := storetest.Published(w.DB, events.JobReady)
 	require.NoError(t, w.carrier.Work(t.Context(), ready[len(ready)-1]), "the clean-up's own event is late")
 	w.agents["two"].Work()
 	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
@@ -1015,7 +1009,7 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	w.displace(a)
 	w.deliver() // the clean-up arrives before the decision, and waits for it
 	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
-	applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"})
+	applicationtest.Place(t, w.DB, a.ID, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"})
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Available())
@@ -1034,8 +1028,8 @@ func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 			w := newWorld(t)
 			a := w.run("one")
 			w.displace(a)
-			applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"})
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
+			applicationtest.Place(t, w.DB, a.ID, job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"})
+			w.Must(func(ctx context.Context, tx *store.Tx) error {
 				return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 			})
 			w.deliver()
@@ -1049,11 +1043,11 @@ func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 
 // noCleanups requires that no clean-up is open.
 func (w *world) noCleanups() {
-	w.t.Helper()
+	w.Helper()
 	var open int
-	require.NoError(w.t, w.db.QueryRow(w.t.Context(),
+	require.NoError(w, w.DB.QueryRow(w.Context(),
 		`select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open))
-	require.Zero(w.t, open)
+	require.Zero(w, open)
 }
 
 // TestAJobThatStaysInItsClusterIsMadeAnew: its pods cannot be changed in place.
@@ -1080,7 +1074,7 @@ components:
 		w.turn()
 		require.True(t, w.job(a).Available())
 		w.displace(a)
-		applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
+		applicationtest.Place(t, w.DB, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
 		w.deliver()
 		w.turn()
 		w.turn()
@@ -1094,16 +1088,16 @@ components:
 
 // deleteAway deletes an application whose cluster is unreachable: for its user it is gone, and its removal waits.
 func (w *world) deleteAway(a *application.Application) {
-	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	w.Helper()
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, _, err := application.Delete(ctx, tx, a.ID, true)
 		return err
 	})
 	w.deliver()
 	w.turn()
-	_, err := application.Get(w.t.Context(), w.db, a.ID)
-	require.Equal(w.t, problem.NotFound, problem.KindOf(err), "its user is done with it")
-	require.True(w.t, w.job(a).OutOfReach())
+	_, err := application.Get(w.Context(), w.DB, a.ID)
+	require.Equal(w, problem.NotFound, problem.KindOf(err), "its user is done with it")
+	require.True(w, w.job(a).OutOfReach())
 }
 
 func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
@@ -1120,7 +1114,7 @@ func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
 	w.turn()
 	require.Empty(t, w.copies("one"))
 	var state string
-	require.NoError(t, w.db.QueryRow(t.Context(), `select state from jobs where id = $1`, j.ID).Scan(&state))
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select state from jobs where id = $1`, j.ID).Scan(&state))
 	require.Equal(t, "Finished", state)
 }
 
@@ -1482,7 +1476,7 @@ func TestTimeThatIsUpIsNoSilenceOfClusters(t *testing.T) {
 		a := w.submit()
 		w.place(a, "one")
 		w.deliver()
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := application.Delete(ctx, tx, a.ID, true)
 			return err
 		})
@@ -1495,7 +1489,7 @@ func TestTimeThatIsUpIsNoSilenceOfClusters(t *testing.T) {
 	require.Error(t, w.carrier.Sync(time))
 	require.Equal(t, 1, h.looks, "nobody is asked for whose answer there is no time")
 	for _, a := range all {
-		_, err := application.Get(t.Context(), w.db, a.ID)
+		_, err := application.Get(t.Context(), w.DB, a.ID)
 		require.NoError(t, err, "what runs in a cluster that is well was forgotten")
 		require.False(t, w.job(a).OutOfReach())
 	}
@@ -1562,7 +1556,7 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		w.carrier.Orchestrator = m
 		settle := func() {
 			for range 4 {
-				for _, e := range storetest.Published(w.db, events.JobReady) {
+				for _, e := range storetest.Published(w.DB, events.JobReady) {
 					_ = w.carrier.Work(t.Context(), e) // failed deliveries are repeated
 				}
 				for _, a := range w.agents {
@@ -1575,7 +1569,7 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		w.place(a, "one")
 		settle()
 		require.True(t, w.job(a).Available())
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			j, err := job.Lock(ctx, tx, w.job(a).ID)
 			if err != nil {
 				return err
@@ -1614,7 +1608,7 @@ func TestALateEventAboutAPlaceThatWasLeft(t *testing.T) {
 		a := w.submit()
 		w.place(a, "one")
 		w.displace(a)
-		ready := storetest.Published(w.db, events.JobReady)
+		ready := storetest.Published(w.DB, events.JobReady)
 		require.Len(t, ready, 1)
 		require.NoError(t, w.carrier.Work(t.Context(), ready[0]))
 		require.Empty(t, w.job(a).OwnerID)

@@ -20,12 +20,12 @@ import (
 
 // backup copies the jobs in the database, for restore to bring them back.
 func (w *world) backup() (restore func()) {
-	w.t.Helper()
-	_, err := w.db.Exec(w.t.Context(), `create table backup as table jobs`)
-	require.NoError(w.t, err)
+	w.Helper()
+	_, err := w.DB.Exec(w.Context(), `create table backup as table jobs`)
+	require.NoError(w, err)
 	return func() {
-		w.t.Helper()
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Helper()
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			if _, err := tx.Exec(ctx, `delete from jobs`); err != nil {
 				return err
 			}
@@ -37,15 +37,15 @@ func (w *world) backup() (restore func()) {
 
 // raise changes the database as infra/README.md tells operators to do after a restore.
 func (w *world) raise() {
-	w.t.Helper()
+	w.Helper()
 	page, err := os.ReadFile("../../../infra/README.md")
-	require.NoError(w.t, err)
+	require.NoError(w, err)
 	_, after, _ := strings.Cut(string(page), "\n## Restore from a backup\n")
 	_, after, found := strings.Cut(after, "\n    begin;\n")
-	require.True(w.t, found)
+	require.True(w, found)
 	statements, _, found := strings.Cut(after, "    commit;\n")
-	require.True(w.t, found)
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.True(w, found)
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		for statement := range strings.SplitSeq(strings.TrimSpace(statements), ";\n") {
 			if _, err := tx.Exec(ctx, statement); err != nil {
 				return err
@@ -58,22 +58,22 @@ func (w *world) raise() {
 // newer requires that the database says that the job's copy is newer than it knows, and neither that it runs nor that
 // it is gone.
 func (w *world) newer(a *application.Application) {
-	w.t.Helper()
+	w.Helper()
 	j := w.job(a)
-	require.False(w.t, j.Available())
-	require.False(w.t, j.Gone())
+	require.False(w, j.Available())
+	require.False(w, j.Gone())
 	c := j.Condition(job.ConditionAvailable)
-	require.NotNil(w.t, c)
-	require.Equal(w.t, "Unknown", c.Status)
-	require.Equal(w.t, orchestrator.ReasonNewerCopy, c.Reason)
-	require.Contains(w.t, c.Message, "Restore from a backup")
-	now, err := application.Get(w.t.Context(), w.db, a.ID)
-	require.NoError(w.t, err)
+	require.NotNil(w, c)
+	require.Equal(w, "Unknown", c.Status)
+	require.Equal(w, orchestrator.ReasonNewerCopy, c.Reason)
+	require.Contains(w, c.Message, "Restore from a backup")
+	now, err := application.Get(w.Context(), w.DB, a.ID)
+	require.NoError(w, err)
 	_, message := now.Status()
-	require.Contains(w.t, message, c.Message)
+	require.Contains(w, message, c.Message)
 	before := w.history(a)
 	w.turn()
-	require.Equal(w.t, before, w.history(a), "that is said once")
+	require.Equal(w, before, w.history(a), "that is said once")
 }
 
 // TestBooksThatWereRestoredAreBroughtAbout: the database is restored from a backup, and the clusters have later
@@ -86,11 +86,11 @@ func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 			w.place(a, to)
 			w.deliver()
 			w.turn()
-			require.True(w.t, w.job(a).Available())
+			require.True(w, w.job(a).Available())
 		}
 	}
 	remove := func(w *world, a *application.Application) {
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := application.Delete(ctx, tx, a.ID, true)
 			return err
 		})
@@ -170,7 +170,7 @@ func TestBooksThatWereRestoredGiveAgentsTheirJobsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	report := func(j *job.Job, agent string) error {
-		return w.db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return w.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := application.Report(ctx, tx, job.Report{
 				ID: j.ID, OwnerID: agent, State: job.Finished, Epoch: j.Epoch, Resource: job.Resource{UUID: "copy of " + agent},
 			}, time.Minute)
@@ -178,7 +178,7 @@ func TestBooksThatWereRestoredGiveAgentsTheirJobsAgain(t *testing.T) {
 		})
 	}
 	carryOut := func(a *application.Application, agent string) *job.Job {
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
+		w.Must(func(ctx context.Context, tx *store.Tx) error {
 			return job.Claim(ctx, tx, w.job(a).ID, agent, time.Minute)
 		})
 		j := w.job(a)
@@ -197,7 +197,7 @@ func TestBooksThatWereRestoredGiveAgentsTheirJobsAgain(t *testing.T) {
 	w.raise()
 	require.Equal(t, problem.Conflict, problem.KindOf(report(before, "agent-one")))
 	require.Equal(t, problem.Conflict, problem.KindOf(report(since, "agent-two")))
-	given, err := job.Executable(t.Context(), w.db, "ocm", "agent-one")
+	given, err := job.Executable(t.Context(), w.DB, "ocm", "agent-one")
 	require.NoError(t, err)
 	require.Len(t, given, 1)
 	require.Greater(t, given[0].Epoch, since.Epoch)

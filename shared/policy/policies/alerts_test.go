@@ -23,7 +23,7 @@ func (w *world) judge() {
 	for _, e := range w.news(events.AlertReceived) {
 		var a events.Alert
 		require.NoError(w, e.DataAs(&a))
-		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			return policies.Judge(ctx, tx, a)
 		}))
 	}
@@ -58,7 +58,7 @@ func TestReceive_whileThePolicyIsChanged(t *testing.T) {
 				require.NoError(t, err)
 				return received
 			}
-			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 				require.Equal(t, policies.Received{New: 1}, receive(ctx, tx))
 				w.change(p, change) // without waiting for the webhook
 				return nil
@@ -67,7 +67,7 @@ func TestReceive_whileThePolicyIsChanged(t *testing.T) {
 			require.Equal(t, registry.Enforced, w.seen(p).State.Phase, "it was said of the former activation")
 
 			for _, want := range []policies.Received{{New: 1}, {Repeated: 1}} {
-				require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 					require.Equal(t, want, receive(ctx, tx))
 					return nil
 				}))

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -67,26 +68,23 @@ func (r *ruler) List(context.Context) (map[string]registry.RuleGroup, error) {
 
 // world is a database with a rule store beside it.
 type world struct {
-	*testing.T
-	db    *store.DB
+	applicationtest.World
 	rules *ruler
 	done  map[string]bool // events that were worked off
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t, storetest.New(t), &ruler{kept: map[string]registry.RuleGroup{}}, map[string]bool{}}
+	return &world{applicationtest.New(t), &ruler{kept: map[string]registry.RuleGroup{}}, map[string]bool{}}
 }
 
 // seen is the policy as its readers have it.
 func (w *world) seen(p *policies.Policy) *policies.Policy {
 	w.Helper()
-	now, err := policies.Get(w.Context(), w.db, p.UUID())
+	now, err := policies.Get(w.Context(), w.DB, p.UUID())
 	require.NoError(w, err)
 	return now
 }
-
-func (w *world) tx(fn func(context.Context, *store.Tx) error) error { return w.db.Tx(w.Context(), fn) }
 
 // plain renders nothing: its expression is the policy's.
 func plain(p *registry.Policy) (registry.Spec, error) { return p.Spec, nil }
@@ -98,7 +96,7 @@ func (w *world) create(name, expr string) *policies.Policy {
 		Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: expr},
 	}, policies.FromAPI)
 	require.NoError(w, p.Render(plain))
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) (err error) {
 		p, _, err = policies.Create(ctx, tx, p, true)
 		return err
 	}))
@@ -107,7 +105,7 @@ func (w *world) create(name, expr string) *policies.Policy {
 
 // news are the events of that type that nobody asked for before.
 func (w *world) news(typ string) (found []cloudevents.Event) {
-	for _, e := range storetest.Published(w.db, typ) {
+	for _, e := range storetest.Published(w.DB, typ) {
 		if !w.done[e.ID()] {
 			w.done[e.ID()] = true
 			found = append(found, e)
@@ -121,7 +119,7 @@ func (w *world) sync() {
 	w.Helper()
 	for _, e := range w.news(events.PolicyChanged) {
 		id := uuid.MustParse(e.Subject())
-		require.NoError(w, policies.Sync(w.Context(), w.db, w.rules, id))
+		require.NoError(w, policies.Sync(w.Context(), w.DB, w.rules, id))
 	}
 }
 
@@ -129,7 +127,7 @@ func (w *world) files() []string { return slices.Sorted(maps.Keys(w.rules.kept))
 
 func (w *world) change(p *policies.Policy, fn func(context.Context, *store.Tx, *policies.Policy) error) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := policies.Lock(ctx, tx, p.UUID())
 		if err != nil {
 			return err
@@ -145,7 +143,7 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	id := p.UUID()
 	ctx, crash := context.WithCancel(t.Context())
 	w.rules.after = crash
-	require.ErrorIs(t, policies.Sync(ctx, w.db, w.rules, id), context.Canceled)
+	require.ErrorIs(t, policies.Sync(ctx, w.DB, w.rules, id), context.Canceled)
 	w.rules.after = nil
 	require.Len(t, w.files(), 1, "the rule is there, and nobody knows")
 	require.Empty(t, w.seen(p).RuleFile)
@@ -165,7 +163,7 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	w.sync()
 	require.Empty(t, w.files(), "late news of the activation does not bring a deleted policy's rule back")
 	var rows int
-	require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
 	require.Zero(t, rows)
 }
 
@@ -192,12 +190,12 @@ func TestSync_ofARuleThatTheStoreRefuses(t *testing.T) {
 	require.Equal(t, registry.EventRenderingError, last.Type)
 	require.Contains(t, last.Details["error"], "70 groups")
 	var told string
-	require.NoError(t, w.db.QueryRow(t.Context(), `select message from history where event = 'policy.refused'`).Scan(&told))
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select message from history where event = 'policy.refused'`).Scan(&told))
 	require.Contains(t, told, "70 groups")
 
-	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	_, err := w.DB.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
 	require.NoError(t, err)
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, repaired)
 
@@ -217,28 +215,28 @@ func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 	w.rules.refuses = away
 	w.create("cpu", "up > 1")
 	w.create("memory", "up > 2")
-	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '8 min'`)
+	_, err := w.DB.Exec(t.Context(), `update policies set updated_at = updated_at - interval '8 min'`)
 	require.NoError(t, err)
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, repaired, "the Broker may deliver them yet")
-	_, err = w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	_, err = w.DB.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
 	require.NoError(t, err)
-	told := len(storetest.Published(w.db))
+	told := len(storetest.Published(w.DB))
 	for range 3 {
-		repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+		repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 		require.ErrorIs(t, err, away)
 		require.Equal(t, 2, strings.Count(err.Error(), "401"), "each was tried")
 		require.Equal(t, policies.Repaired{Late: 2}, repaired)
 	}
 	w.rules.refuses = nil
-	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err = policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Equal(t, policies.Repaired{Late: 2}, repaired)
 	require.Len(t, w.files(), 2)
-	require.NoError(t, w.db.Flush(t.Context()))
-	require.Len(t, storetest.Published(w.db), told)
-	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, w.DB.Flush(t.Context()))
+	require.Len(t, storetest.Published(w.DB), told)
+	repaired, err = policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, repaired)
 }
@@ -248,19 +246,19 @@ func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 func TestRelease_announcesOnceWhatIsDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
 violation, started_at, received_at, held_until) select gen_random_uuid(), gen_random_uuid(), '', '', 'reallocate', 'held',
 '{}', now(), now(), now() + until from unnest(array[interval '-1 min', interval '1 h']) until`)
 	require.NoError(t, err)
 	announced := func() int {
-		_, err := policies.Release(t.Context(), w.db)
+		_, err := policies.Release(t.Context(), w.DB)
 		require.NoError(t, err)
-		return len(storetest.Published(w.db, events.RemediationRequested))
+		return len(storetest.Published(w.DB, events.RemediationRequested))
 	}
 	require.Equal(t, 1, announced())
 	require.Equal(t, 1, announced(), "it is on its way")
 	pass := func(time string) {
-		_, err := w.db.Exec(t.Context(), `update policy_actions set held_until = held_until - $1::interval`, time)
+		_, err := w.DB.Exec(t.Context(), `update policy_actions set held_until = held_until - $1::interval`, time)
 		require.NoError(t, err)
 	}
 	pass("18 min")
@@ -304,7 +302,7 @@ func TestReconcile_leavesARuleThatIsOnlyWrittenOtherwise(t *testing.T) {
 		}
 	}
 	puts := w.rules.puts
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, repaired)
 	w.sync()
@@ -313,7 +311,7 @@ func TestReconcile_leavesARuleThatIsOnlyWrittenOtherwise(t *testing.T) {
 	for _, g := range w.rules.kept {
 		g.Rules[0].For = "2m"
 	}
-	_, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	_, err = policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	w.sync()
 	require.Equal(t, puts+4, w.rules.puts, "what differs is put anew")
@@ -330,11 +328,11 @@ func TestReconcile_waitsForNoneThatIsInStep(t *testing.T) {
 	require.Len(t, w.files(), 250)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(_ context.Context, tx *store.Tx) error {
 		if _, err := tx.Exec(ctx, `select from policies for update`); err != nil {
 			return err
 		}
-		repaired, err := policies.Reconcile(ctx, w.db, w.rules)
+		repaired, err := policies.Reconcile(ctx, w.DB, w.rules)
 		require.Zero(t, repaired)
 		return err
 	}))
@@ -362,7 +360,7 @@ func TestReconcile_repairsWhatDiffers(t *testing.T) {
 			w.rules.kept[file] = group
 		}
 	}
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Equal(t, policies.Repaired{Missing: 1, Orphans: 2}, repaired)
 	w.sync()
@@ -374,7 +372,7 @@ func TestReconcile_repairsWhatDiffers(t *testing.T) {
 	}
 	slices.Sort(exprs)
 	require.Equal(t, []string{"up > 1", "up > 2", "up > 3", "vector(1)"}, exprs)
-	again, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	again, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, again)
 }
@@ -386,20 +384,20 @@ func TestReconcile_withoutAList(t *testing.T) {
 	w.rules.nowhere = true
 	w.create("early", "up > 1")
 	w.sync()
-	nothing, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	nothing, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, nothing, "there is no rules API")
 
 	w.rules.nowhere, w.rules.hides = false, errors.New("no such method")
 	w.create("late", "up > 2")
-	_, err = w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	_, err = w.DB.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
 	require.NoError(t, err)
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.ErrorIs(t, err, w.rules.hides)
 	require.Equal(t, policies.Repaired{Missing: 1, Late: 1}, repaired, "a rules API was set after the first was made")
 	w.sync()
 	require.Len(t, w.files(), 2)
-	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err = policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.ErrorIs(t, err, w.rules.hides)
 	require.Zero(t, repaired)
 }
@@ -408,11 +406,11 @@ func TestPrune_keepsTheEventsThatAPolicyShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	often, rarely := w.create("often", "up > 1"), w.create("rarely", "up > 2")
-	_, err := w.db.Exec(t.Context(), `insert into policy_events (policy_id, type, details)
+	_, err := w.DB.Exec(t.Context(), `insert into policy_events (policy_id, type, details)
 select $1, 'violated', jsonb_build_object('n', n) from generate_series(1, 60) n`, often.UUID())
 	require.NoError(t, err)
 	count := func(sql string) (n int) {
-		require.NoError(t, w.db.QueryRow(t.Context(), sql).Scan(&n))
+		require.NoError(t, w.DB.QueryRow(t.Context(), sql).Scan(&n))
 		return n
 	}
 	before := w.seen(often).Status.Events
@@ -420,7 +418,7 @@ select $1, 'violated', jsonb_build_object('n', n) from generate_series(1, 60) n`
 	require.EqualValues(t, 60, before[49].Details["n"], "the newest come last")
 	all := w.seen(rarely).Status.Events
 
-	require.NoError(t, policies.Prune(t.Context(), w.db))
+	require.NoError(t, policies.Prune(t.Context(), w.DB))
 	require.Equal(t, before, w.seen(often).Status.Events)
 	require.Equal(t, all, w.seen(rarely).Status.Events)
 	require.Equal(t, len(before)+len(all), count(`select count(*) from policy_events`))
@@ -431,19 +429,19 @@ func TestPrune_forgetsWhatWasDoneAndCountsOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	running, deleted := uuid.NewString(), uuid.NewString()
-	_, err := w.db.Exec(t.Context(), `insert into applications (id, name, namespace, descriptor, deleted_at)
+	_, err := w.DB.Exec(t.Context(), `insert into applications (id, name, namespace, descriptor, deleted_at)
 values ($1, 'hello', 'littoral', '', null), ($2, 'bye', 'littoral', '', now())`, running, deleted)
 	require.NoError(t, err)
 	for _, a := range []struct {
 		instance, age string
 	}{{"", "40 days"}, {"", "1 day"}, {running, "31 days"}, {deleted, "31 days"}} {
-		_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+		_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
 violation, started_at, received_at, judged_at, acted_at)
 select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}', at, at + interval '0.2 s',
   at + interval '1 s', at + interval '400 s' from (select now() - $2::interval) t (at)`, a.instance, a.age)
 		require.NoError(t, err)
 	}
-	before, err := policies.Metrics(t.Context(), w.db)
+	before, err := policies.Metrics(t.Context(), w.DB)
 	require.NoError(t, err)
 	for _, line := range []string{
 		`_bucket{stage="alert",le="0.1"} 0`, `_bucket{stage="alert",le="0.25"} 4`, `_bucket{stage="total",le="300"} 0`,
@@ -451,11 +449,11 @@ select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}',
 	} {
 		require.Contains(t, string(before), "plm_reaction_seconds"+line+"\n")
 	}
-	require.NoError(t, policies.Prune(t.Context(), w.db))
+	require.NoError(t, policies.Prune(t.Context(), w.DB))
 	var left []string
-	require.NoError(t, w.db.QueryRow(t.Context(), `select array_agg(instance order by instance) from policy_actions`).Scan(&left))
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select array_agg(instance order by instance) from policy_actions`).Scan(&left))
 	require.Equal(t, []string{"", deleted}, left, "what is gone takes its actions into the archive")
-	after, err := policies.Metrics(t.Context(), w.db)
+	after, err := policies.Metrics(t.Context(), w.DB)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
 }
@@ -466,17 +464,17 @@ func TestPrune_keepsWhatWasDoneAboutAnEpisodeThatIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	p := w.create("cpu", "up > 1")
 	at := time.Now().UTC().Truncate(time.Microsecond).AddDate(0, 0, -40)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		return policies.Judge(ctx, tx, events.Alert{
 			Policy: p.UUID(), Fingerprint: "f", Firing: true, StartsAt: at, ReceivedAt: at, Since: p.State.Since,
 			Labels: map[string]string{"icos_app_component": "web"},
 		})
 	}))
-	_, err := w.db.Exec(t.Context(), `update policy_actions set status = 'done', acted_at = started_at`)
+	_, err := w.DB.Exec(t.Context(), `update policy_actions set status = 'done', acted_at = started_at`)
 	require.NoError(t, err)
 	left := func() (n int) {
-		require.NoError(t, policies.Prune(t.Context(), w.db))
-		require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from policy_actions`).Scan(&n))
+		require.NoError(t, policies.Prune(t.Context(), w.DB))
+		require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions`).Scan(&n))
 		return n
 	}
 	require.Equal(t, 1, left())
@@ -490,7 +488,7 @@ func TestPrune_keepsWhatWasDoneAboutAnEpisodeThatIsRemembered(t *testing.T) {
 func TestMetrics_neverFall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
 violation, started_at, received_at, judged_at, acted_at)
 select gen_random_uuid(), gen_random_uuid(), '', '', 'reallocate', 'done', '{}', at, at + a * interval '1 s',
   at + (a + b) * interval '1 s', at + (a + b + c) * interval '1 s'
@@ -498,22 +496,22 @@ from (select now() - i * interval '1 h' as at, random() as a, random() as b, ran
   from generate_series(1, 1500) i) t`)
 	require.NoError(t, err)
 	sums := func() []string {
-		text, err := policies.Metrics(t.Context(), w.db)
+		text, err := policies.Metrics(t.Context(), w.DB)
 		require.NoError(t, err)
 		return regexp.MustCompile(`_sum\{stage="\w+"\} \S+`).FindAllString(string(text), -1)
 	}
 	before := sums()
 	require.Len(t, before, 4)
 	for range 10 {
-		_, err = w.db.Exec(t.Context(), `update policy_actions set detail = 'moved'
+		_, err = w.DB.Exec(t.Context(), `update policy_actions set detail = 'moved'
 where id in (select id from policy_actions order by random() limit 5)`)
 		require.NoError(t, err)
 		require.Equal(t, before, sums())
 	}
-	require.NoError(t, policies.Prune(t.Context(), w.db))
+	require.NoError(t, policies.Prune(t.Context(), w.DB))
 	require.Equal(t, before, sums())
 
-	_, err = w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+	_, err = w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
 violation, started_at, received_at, judged_at, acted_at)
 values (gen_random_uuid(), gen_random_uuid(), '', '', '', 'done', '{}', now() + interval '1 h', now(), now(), now())`)
 	require.NoError(t, err)
@@ -532,7 +530,7 @@ func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 			Spec:    registry.Spec{Type: registry.TelemetrySpec, Expr: "sum(up) > 1"},
 		}, policies.FromAPI)
 		require.NoError(t, p.Render(plain))
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := policies.Create(ctx, tx, p, true)
 			return err
 		}))
@@ -555,7 +553,7 @@ func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	for _, g := range w.rules.kept { // as an older version made them
 		clear(g.Rules[0].Labels)
 	}
-	_, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	_, err := policies.Reconcile(t.Context(), w.DB, w.rules)
 	require.NoError(t, err)
 	require.Equal(t, want, labels())
 	require.Equal(t, 5, w.rules.puts, "the third was right")

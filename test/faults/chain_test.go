@@ -15,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/test/inprocess"
 )
 
 const (
@@ -228,53 +229,42 @@ func (w *world) see(drained ...string) {
 	require.NoError(w.t, w.db.Flush(w.t.Context()))
 }
 
-// job is the fields of a job that an agent reads.
-type job struct {
-	ID      string `json:"id"`
-	Type    string `json:"type"`
-	Epoch   int64  `json:"epoch"`
-	Owner   string `json:"owner_id"`
-	Cleans  string `json:"cleans"`
-	Content struct {
-		Component string `json:"componentName"`
-	} `json:"instruction"`
+// agent is an agent whose calls reach the functions in their child, however often that has to be restarted.
+func (w *world) agent(id string) *inprocess.Agent {
+	return inprocess.NewAgent(w.t, "ocm", id, func(as, method, path, body string) (int, []byte) {
+		a := w.call(as, method, path, nil, body)
+		w.repeats = a.repeats
+		return a.status, a.body
+	})
 }
 
 // work does everything that the agent may do, while a rival tries to take each job as well.
 func (w *world) work() {
 	w.t.Helper()
-	for _, j := range w.executable() {
-		owner := fmt.Sprintf(`{"owner_id": %q}`, agentID)
-		a := w.call(agentID, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, nil, owner)
-		require.Equal(w.t, http.StatusNoContent, a.status, compact(a.body))
+	agent, rival := w.agent(agentID), w.agent(rivalID)
+	for _, j := range agent.List() {
+		status, answer := agent.Promote(j.ID)
+		require.Equal(w.t, http.StatusNoContent, status, compact(answer))
 		w.claim(j, agentID)
-		a = w.call(rivalID, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, nil, fmt.Sprintf(`{"owner_id": %q}`, rivalID))
-		require.Equal(w.t, http.StatusConflict, a.status, "a second agent was told it owns the job")
+		status, _ = rival.Promote(j.ID)
+		require.Equal(w.t, http.StatusConflict, status, "a second agent was told it owns the job")
 
 		for _, state := range []string{"Progressing", "Finished"} {
-			report := fmt.Sprintf(`{"id": %q, "owner_id": %q, "type": %q, "epoch": %d, "state": %q,
-"resource": {"resource_uuid": "res-%s-%d", "conditions": [{"type": "Available", "status": %q, "reason": "Test"}]}}`,
-				j.ID, agentID, j.Type, j.Epoch, state, j.Content.Component, j.Epoch, map[bool]string{true: "True", false: "False"}[state == "Finished"])
-			a = w.call(agentID, http.MethodPut, "/jobmanager/jobs", nil, report)
-			if a.status == http.StatusConflict && a.repeats > 0 && state == "Progressing" {
+			status, answer = agent.Send(inprocess.Report{
+				Job: j, State: state, Resource: fmt.Sprintf("res-%s-%d", j.Instruction.Component, j.Epoch), Condition: inprocess.Condition{
+					Type: "Available", Status: map[bool]string{true: "True", false: "False"}[state == "Finished"], Reason: "Test",
+				},
+			})
+			if status == http.StatusConflict && w.repeats > 0 && state == "Progressing" {
 				continue
 			}
-			require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
+			require.Equal(w.t, http.StatusOK, status, compact(answer))
 		}
 	}
 }
 
-func (w *world) executable() []job {
-	w.t.Helper()
-	a := w.call(agentID, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agentID, nil, "")
-	require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
-	var jobs []job
-	require.NoError(w.t, json.Unmarshal(a.body, &jobs))
-	return jobs
-}
-
 // claim records which agent was told that it owns the job at an epoch; there must be only one.
-func (w *world) claim(j job, agent string) {
+func (w *world) claim(j inprocess.Job, agent string) {
 	w.t.Helper()
 	key := fmt.Sprintf("%s/%d/%s", j.ID, j.Epoch, j.Type)
 	if other, taken := w.promoted[key]; taken {

@@ -12,6 +12,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -110,7 +111,7 @@ func TestBrokerAwayForFiveMinutes(t *testing.T) {
 		case "see the topology":
 			w.away(true)
 		case "submit":
-			require.Empty(t, w.executable(), "nothing can go on while the Broker is away")
+			require.Empty(t, w.agent(agentID).List(), "nothing can go on while the Broker is away")
 			// Five minutes pass for events in the outbox.
 			_, err := w.db.Exec(context.Background(), `update outbox set created_at = created_at - interval '5 minutes'`)
 			require.NoError(t, err)
@@ -122,9 +123,11 @@ func TestBrokerAwayForFiveMinutes(t *testing.T) {
 }
 
 func (w *world) away(away bool) {
-	w.broker.mu.Lock()
-	defer w.broker.mu.Unlock()
-	w.broker.away = away
+	var err error
+	if away {
+		err = errors.New("away")
+	}
+	w.broker.Fail(err)
 }
 
 // TestPostgresRestarted closes every connection between two steps, like a restart of Postgres. In the middle of steps,

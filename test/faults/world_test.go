@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +32,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/test/kubeapi"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 // world is everything around the functions: the database, the Broker, the issuer, the agents and the user. It runs in
@@ -43,7 +42,7 @@ type world struct {
 	url    string // of the database
 	db     *store.DB
 	issuer *inprocess.Issuer
-	broker *broker
+	broker *inprocess.Broker
 	sink   *httptest.Server
 
 	child    *exec.Cmd
@@ -52,6 +51,7 @@ type world struct {
 	deaths   int
 	killAt   int // for the next child
 	tokens   map[string]string
+	repeats  int               // of the last call of an agent
 	refused  int               // deliveries that are to be repeated
 	promoted map[string]string // job and epoch -> the agent that was told it owns the job
 
@@ -65,63 +65,6 @@ type managed struct {
 	servers      map[string]*kubeapi.Server // all of them
 	environment  func(kubeconfigs string) string
 	work         func() // lets the clusters carry out their requests
-}
-
-// broker accepts events and keeps them until they are delivered.
-type broker struct {
-	mu       sync.Mutex
-	away     bool
-	queue    []delivery
-	accepted []cloudevents.Event
-}
-
-// delivery is an event that still has to be delivered: to one consumer, or to all of them if it is "".
-type delivery struct {
-	cloudevents.Event
-
-	to string
-}
-
-// Publish lets this process publish events like the functions.
-func (b *broker) Publish(_ context.Context, e cloudevents.Event) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.away {
-		return errors.New("away")
-	}
-	b.queue = append(b.queue, delivery{Event: e})
-	b.accepted = append(b.accepted, e)
-	return nil
-}
-
-func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, err := events.FromRequest(r)
-	if err == nil {
-		err = b.Publish(r.Context(), e)
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
-}
-
-func (b *broker) next() (delivery, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		return delivery{}, false
-	}
-	d := b.queue[0]
-	b.queue = b.queue[1:]
-	return d, true
-}
-
-// again delivers the event to a consumer once more, after all pending ones.
-func (b *broker) again(e cloudevents.Event, to string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queue = append(b.queue, delivery{e, to})
 }
 
 // newWorld returns a world whose jobs are done by agents that poll.
@@ -188,20 +131,20 @@ func startClusters(t *testing.T) map[string]*kubeapi.Server {
 
 func prepare(t *testing.T, killAt int) *world {
 	t.Helper()
-	w := &world{t: t, killAt: killAt, broker: &broker{}, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}}
-	var err error
+	broker, err := inprocess.NewBroker(triggers.Files)
+	require.NoError(t, err)
+	w := &world{t: t, killAt: killAt, broker: broker, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}}
 	w.db, err = store.Open(t.Context(), store.Config{DatabaseURL: w.url, MaxConns: 2}, w.broker, nil)
 	require.NoError(t, err)
 	w.issuer = inprocess.NewIssuer(t)
 	w.sink = httptest.NewServer(w.broker)
 	for subject, role := range map[string]string{
-		"user": "operator", "alertmanager": "alertmanager", agentID: "agent", rivalID: "agent",
+		"user": "operator", "alertmanager": "alertmanager",
 	} {
-		claims := inprocess.Claims{"sub": subject, "roles": []string{role}}
-		if role == "agent" {
-			claims["icos_agent_id"] = subject
-		}
-		w.tokens[subject] = w.issuer.TokenWith(t, claims)
+		w.tokens[subject] = w.issuer.TokenWith(t, inprocess.Claims{"sub": subject, "roles": []string{role}})
+	}
+	for _, id := range []string{agentID, rivalID} {
+		w.tokens[id] = w.issuer.AgentToken(t, id)
 	}
 	t.Cleanup(func() {
 		if w.ended != nil {
@@ -345,17 +288,17 @@ func (w *world) awaitPublished() {
 
 // deliver delivers an event to all its consumers. If a consumer cannot accept it yet, it is delivered again after the
 // others.
-func (w *world) deliver(d delivery) {
+func (w *world) deliver(d inprocess.Delivery) {
 	w.t.Helper()
 	body, err := json.Marshal(d.Event)
 	require.NoError(w.t, err)
 	for _, path := range slices.Sorted(maps.Keys(functions.Registry)) { // in the same order in each run
 		entry := functions.Registry[path]
-		if !slices.Contains(entry.Spec.Consumes, d.Type()) || d.to != "" && d.to != entry.Name {
+		if !slices.Contains(entry.Spec.Consumes, d.Type()) || d.To != "" && d.To != entry.Name {
 			continue
 		}
 		if !w.post(entry.Name, body) {
-			w.broker.again(d.Event, entry.Name)
+			w.broker.Again(d.Event, entry.Name)
 			if w.managed != nil { // it may wait for the work of the clusters
 				w.managed.work()
 			}
@@ -395,15 +338,15 @@ func (w *world) tick(name string) {
 // deliverAll delivers until the Broker and the outbox are empty. It does nothing while the Broker is away.
 func (w *world) deliverAll() {
 	w.t.Helper()
-	if w.broker.away {
+	if w.broker.Away() {
 		return
 	}
 	for {
-		for d, ok := w.broker.next(); ok; d, ok = w.broker.next() {
+		for d, ok := w.broker.Next(); ok; d, ok = w.broker.Next() {
 			w.deliver(d)
 		}
 		w.tick("outbox-sweep")
-		if len(w.broker.queue) == 0 {
+		if w.broker.Waiting() == 0 {
 			return
 		}
 	}
@@ -535,7 +478,7 @@ func (w *world) query(sql string, each func(pgx.CollectableRow) error) {
 // eventCounts counts the distinct events that the Broker got, by type: none may be missing after any kill.
 func (w *world) eventCounts() map[string]int {
 	seen, counts := map[string]bool{}, map[string]int{}
-	for _, e := range w.broker.accepted {
+	for _, e := range w.broker.Accepted() {
 		if !seen[e.ID()] {
 			seen[e.ID()] = true
 			counts[e.Type()]++
@@ -547,11 +490,11 @@ func (w *world) eventCounts() map[string]int {
 // repeatAll delivers every event of the run three more times, newest first.
 func (w *world) repeatAll() {
 	w.t.Helper()
-	all := slices.Clone(w.broker.accepted)
+	all := slices.Clone(w.broker.Accepted())
 	slices.Reverse(all)
 	for range 3 {
 		for _, e := range all {
-			w.deliver(delivery{Event: e})
+			w.deliver(inprocess.Delivery{Event: e})
 		}
 	}
 	w.deliverAll()

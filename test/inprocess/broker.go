@@ -34,11 +34,19 @@ type Broker struct {
 	consumers map[string]http.Handler // by function name
 	immediate bool
 	busy      bool
-	queue     []cloudevents.Event
+	queue     []Delivery
 	accepted  []cloudevents.Event
 	failure   error
 	loses     func(cloudevents.Event) bool
 	failed    []error // of deliveries that Publish made
+}
+
+// Delivery is an event that is still to be delivered: to one function, or to all that its Triggers name.
+type Delivery struct {
+	cloudevents.Event
+
+	To       string // empty: to all
+	Failures int    // so far
 }
 
 // trigger is the part of a Knative Trigger that this Broker knows.
@@ -121,7 +129,7 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 		defer b.mu.Unlock()
 		return nil
 	}
-	b.queue = append(b.queue, e.Clone())
+	b.queue = append(b.queue, Delivery{Event: e.Clone()})
 	// One delivery at a time: an event that a delivery causes waits in the queue until that delivery has ended.
 	drain := b.immediate && !b.busy
 	b.mu.Unlock()
@@ -174,20 +182,70 @@ func (b *Broker) drain(ctx context.Context) error {
 			b.mu.Unlock()
 			return errors.Join(failures...)
 		}
-		e := b.queue[0]
+		d := b.queue[0]
 		b.queue = b.queue[1:]
 		b.mu.Unlock()
-		failures = append(failures, b.deliver(ctx, e))
+		if d.To != "" {
+			failures = append(failures, b.deliverTo(ctx, d.To, d.Event))
+			continue
+		}
+		failures = append(failures, b.deliver(ctx, d.Event))
 	}
 }
 
 // Dequeue removes and returns what was accepted and not delivered, for a test that delivers in an order of its own.
-func (b *Broker) Dequeue() []cloudevents.Event {
+func (b *Broker) Dequeue() []Delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	taken := b.queue
 	b.queue = nil
 	return taken
+}
+
+// Next removes and returns what comes next, for a test that delivers on its own.
+func (b *Broker) Next() (Delivery, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return Delivery{}, false
+	}
+	d := b.queue[0]
+	b.queue = b.queue[1:]
+	return d, true
+}
+
+// Again puts the event behind all others, for one function.
+func (b *Broker) Again(e cloudevents.Event, to string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = append(b.queue, Delivery{Event: e, To: to})
+}
+
+// Waiting returns how much is still to be delivered.
+func (b *Broker) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue)
+}
+
+// Away reports whether it accepts nothing.
+func (b *Broker) Away() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure != nil
+}
+
+// ServeHTTP accepts events from functions in another process.
+func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e, err := events.FromRequest(r)
+	if err == nil {
+		err = b.Publish(r.Context(), e)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
 }
 
 // Accepted returns every event that was ever accepted, in order.

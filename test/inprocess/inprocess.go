@@ -9,7 +9,8 @@
 //	sys.Agent("ocm", "agent-1").Work() // takes what is there and makes it available
 //
 // Start delivers each event before the call that caused it returns, so a test sees a settled system without waiting. A
-// harness that wants to hold, double, reorder or lose events makes its own with NewBroker and Mount.
+// harness that wants to hold, double, reorder or lose events starts with Hold, and one whose functions run elsewhere with
+// NewBroker.
 package inprocess
 
 import (
@@ -37,7 +38,8 @@ import (
 
 // System is everything that runs.
 type System struct {
-	URL    string // base of all routes
+	URL    string // base of all routes; empty for one that holds
+	Routes http.Handler
 	DB     *store.DB
 	Broker *Broker
 	Issuer *Issuer
@@ -55,18 +57,12 @@ func Start(t testing.TB, more ...map[string]function.Entry) *System {
 // StartWith is Start with settings.
 func StartWith(t testing.TB, given settings.Lookup, more ...map[string]function.Entry) *System {
 	t.Helper()
-	broker, err := NewBroker(triggers.Files)
-	require.NoError(t, err)
-	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	routes, consumers, err := Mount(function.Platform{
-		DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context(), Settings: given,
-	}, more...)
-	require.NoError(t, err)
+	s, consumers := assemble(t, func(*Issuer) settings.Lookup { return given }, more...)
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	broker.Connect(consumers, true)
-	broker.settle = s.DB.Flush
-	server := httptest.NewUnstartedServer(awaitDelivery{routes, s.DB})
+	s.Broker.Connect(consumers, true)
+	s.Broker.settle = s.DB.Flush
+	server := httptest.NewUnstartedServer(awaitDelivery{s.Routes, s.DB})
 	server.Config.Protocols = boot.Protocols()
 	server.Start()
 	t.Cleanup(server.Close)
@@ -74,7 +70,33 @@ func StartWith(t testing.TB, given settings.Lookup, more ...map[string]function.
 	return s
 }
 
-// awaitIdle answers when all that the call has announced is delivered, so that a test sees its effects.
+// Hold makes every function of the registry but those left out, and serves none: the test calls Routes, and delivers what the
+// Broker holds when it likes. The settings may need a token of the issuer.
+func Hold(t testing.TB, given func(*Issuer) settings.Lookup, without ...string) *System {
+	t.Helper()
+	s, consumers := assemble(t, given)
+	for _, name := range without {
+		delete(consumers, name)
+	}
+	s.Broker.Connect(consumers, false)
+	return s
+}
+
+func assemble(
+	t testing.TB, given func(*Issuer) settings.Lookup, more ...map[string]function.Entry,
+) (s *System, consumers map[string]http.Handler) {
+	t.Helper()
+	broker, err := NewBroker(triggers.Files)
+	require.NoError(t, err)
+	s = &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
+	s.Routes, consumers, err = Mount(function.Platform{
+		DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context(), Settings: given(s.Issuer),
+	}, more...)
+	require.NoError(t, err)
+	return s, consumers
+}
+
+// awaitDelivery answers when all that the call has announced is delivered, so that a test sees its effects.
 type awaitDelivery struct {
 	http.Handler
 

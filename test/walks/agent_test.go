@@ -7,15 +7,17 @@ import (
 	"net/http"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/test/inprocess"
 )
 
 // agent polls for jobs like those of ICOS: it lists them, takes them one by one, carries out the listed form, and
 // reports. It may be slow at any point, and die at any point; then it finds its former work by the name of the job.
 type agent struct {
 	*world
+	*inprocess.Agent
 
-	id     string
-	listed []job
+	listed []inprocess.Job
 	epochs bool // it reports the epoch of the job, which agents of ICOS do not
 	names  bool // it names a copy after the job and the node, else after a running number
 	made   int
@@ -27,31 +29,9 @@ type agent struct {
 // seen is a copy that an agent has created.
 type seen struct{ job, owner, resource string }
 
-// job is the fields of a job that an agent reads.
-type job struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"`
-	SubType   string `json:"sub_type"`
-	Cleans    string `json:"cleans"`
-	Epoch     int64  `json:"epoch"`
-	Manifests []struct {
-		YAML string `json:"yamlString"`
-	} `json:"manifests"`
-	Targets struct {
-		Cluster string `json:"cluster_name"`
-		Node    string `json:"node_name"`
-	} `json:"targets"`
-	Resource struct {
-		UUID string `json:"resource_uuid"`
-		Name string `json:"resource_name"`
-	} `json:"resource"`
-}
-
 func (a *agent) list() {
 	a.report()
-	status, answer := a.call(a.id, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+a.id, "")
-	require.Equal(a.t, http.StatusOK, status, "%s", answer)
-	a.listed = decode[[]job](a.t, answer)
+	a.listed = a.List()
 	a.log("agent is listed %d jobs", len(a.listed))
 }
 
@@ -62,7 +42,7 @@ func (a *agent) do() {
 	}
 	j := a.listed[0]
 	a.listed = a.listed[1:]
-	status, answer := a.call(a.id, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, fmt.Sprintf(`{"owner_id": %q}`, a.id))
+	status, answer := a.Promote(j.ID)
 	a.log("agent takes %s %s %s epoch %d at %s: %d %s", j.Type, j.SubType, j.ID, j.Epoch, j.Targets.Node, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusNoContent, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	if status != http.StatusNoContent {
@@ -100,39 +80,24 @@ func (a *agent) do() {
 	if waits {
 		state, condition = "Progressing", "Applied"
 	}
-	report := map[string]any{
-		"id": j.ID, "owner_id": a.id, "type": j.Type, "sub_type": j.SubType, "state": state,
-		"manifests": j.Manifests, "targets": j.Targets,
-		"resource": map[string]any{
-			"resource_uuid": resource, "resource_name": j.Resource.Name,
-			"conditions": []map[string]any{{"type": condition, "status": "True", "reason": "Reported"}},
-		},
-	}
-	if a.epochs {
-		report["epoch"] = j.Epoch
-	}
-	text, err := json.Marshal(report)
-	require.NoError(a.t, err)
-	status, answer = a.call(a.id, http.MethodPut, "/jobmanager/jobs", string(text))
+	status, answer = a.Send(inprocess.Report{
+		Job: j, State: state, Resource: resource, Condition: inprocess.Condition{Type: condition, Reason: "Reported"},
+		NoEpoch: !a.epochs, Manifests: j.Manifests, Targets: &j.Targets,
+	})
 	a.log("agent reports %s %s epoch %d: %d %s", j.Type, j.ID, j.Epoch, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	switch {
 	case status != http.StatusOK && condition != "Deleted":
 		delete(a.copies, resource) // the job manager answers that it is too late
 	case waits:
-		a.rising = append(a.rising, seen{j.ID, a.id, resource})
+		a.rising = append(a.rising, seen{j.ID, a.ID, resource})
 	}
 }
 
 // report reports the result of what it waits for.
 func (a *agent) report() {
 	for _, seen := range a.rising {
-		text, err := json.Marshal(map[string]any{
-			"job_id": seen.job, "owner_id": seen.owner, "resource_uuid": seen.resource,
-			"conditions": []map[string]any{{"type": "Available", "status": "True", "reason": "Seen"}},
-		})
-		require.NoError(a.t, err)
-		status, answer := a.call(seen.owner, http.MethodPut, "/jobmanager/resources/status", string(text))
+		status, answer := a.As(seen.owner).See(seen.job, seen.resource, inprocess.Condition{Type: "Available", Status: "True", Reason: "Seen"})
 		a.log("agent sees %v available: %d %s", seen.job, status, brief(answer))
 		require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	}

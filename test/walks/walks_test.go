@@ -28,6 +28,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/files"
+	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
@@ -133,7 +134,7 @@ func (w *world) step() {
 			w.deliver(w.removePending(i))
 		}
 	case n < 37:
-		var some []delivery
+		var some []inprocess.Delivery
 		for range min(len(w.pending), 4) {
 			some = append(some, w.removePending(w.random.IntN(len(w.pending))))
 		}
@@ -141,7 +142,7 @@ func (w *world) step() {
 	case n < 40:
 		if len(w.delivered) > 0 {
 			d := w.delivered[w.random.IntN(len(w.delivered))]
-			d.failures = 0
+			d.Failures = 0
 			w.log("once more")
 			w.deliver(d)
 		}
@@ -162,8 +163,8 @@ func (w *world) step() {
 	case n < 80:
 		w.meddle()
 	case n < 81:
-		w.agent.id = agents[(slices.Index(agents, w.agent.id)+1)%len(agents)]
-		w.log("four is served by %s now", w.agent.id)
+		w.agent.ID = agents[(slices.Index(agents, w.agent.ID)+1)%len(agents)]
+		w.log("four is served by %s now", w.agent.ID)
 		w.see()
 	default:
 		w.user()
@@ -205,14 +206,14 @@ func (w *world) lapse() {
 		`update jobs set lease_until = now() - interval '1 s' where lease_until is not null`,
 		`update jobs set created_at = created_at - interval '1 min'`,
 	} {
-		_, err := w.db.Exec(w.t.Context(), sql)
+		_, err := w.DB.Exec(w.t.Context(), sql)
 		require.NoError(w.t, err)
 	}
 }
 
 // endClaims lets the claims of those who were cut off in their midst end.
 func (w *world) endClaims() {
-	_, err := w.db.Exec(w.t.Context(), `update claims set ends_at = now() - interval '1 s'`)
+	_, err := w.DB.Exec(w.t.Context(), `update claims set ends_at = now() - interval '1 s'`)
 	require.NoError(w.t, err)
 }
 
@@ -375,7 +376,7 @@ type row struct {
 // check compares the requests with the database, and the database with what runs.
 func (w *world) check() {
 	w.t.Helper()
-	jobs, err := store.Collect(w.t.Context(), w.db, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state,
+	jobs, err := store.Collect(w.t.Context(), w.DB, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state,
 cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available", "status": "True"}]', false), jobs::text from jobs order by id`)
 	require.NoError(w.t, err)
 	wanted := map[string]string{} // cluster/job -> image of the copies
@@ -424,14 +425,14 @@ cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available"
 	}
 	require.Equal(w.t, wanted, w.copies())
 	w.checkRules()
-	broken, err := store.Collect(w.t.Context(), w.db, "read history", pgx.RowTo[string], `select h::text from (
+	broken, err := store.Collect(w.t.Context(), w.DB, "read history", pgx.RowTo[string], `select h::text from (
   select *, lag(to_state) over job as before, lead(id) over job is null as last from history
   where event like 'job.%' window job as (partition by job_id order by id)) h left join jobs j on j.id = h.job_id
 where from_state <> before or last and to_state <> j.state`)
 	require.NoError(w.t, err)
 	require.Empty(w.t, broken, "history that does not lead to what is")
 	var left int
-	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from outbox`).Scan(&left))
+	require.NoError(w.t, w.DB.QueryRow(w.t.Context(), `select count(*) from outbox`).Scan(&left))
 	require.Zero(w.t, left, "events nobody has published")
 }
 

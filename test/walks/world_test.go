@@ -19,19 +19,15 @@ import (
 	"testing"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/littoral-project/littoral/shared/auth"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/test/kubeapi"
-	"github.com/littoral-project/littoral/triggers"
 )
 
 // The places of the world: two clusters behind a hub, one for direct deployments, one with an agent.
@@ -54,12 +50,10 @@ type world struct {
 	random *rand.Rand
 	steps  []string // steps taken so far
 
-	db        *store.DB
-	broker    *inprocess.Broker
-	routes    http.Handler
-	tokens    map[string]string // by role, or agent
-	pending   []delivery        // events that the Broker has still to deliver
-	delivered []delivery        // events that may be delivered again
+	*inprocess.System
+	tokens    map[string]string    // by role, or agent
+	pending   []inprocess.Delivery // events that the Broker has still to deliver
+	delivered []inprocess.Delivery // events that may be delivered again
 
 	hub    *kubeapi.Server
 	agents map[string]*kubeapi.Agent // of clusters one and two
@@ -71,13 +65,6 @@ type world struct {
 	trouble map[string]bool   // present faults
 	resting bool              // no more faults happen
 	apps    []*app
-}
-
-// delivery is an event on its way to a consumer.
-type delivery struct {
-	event    cloudevents.Event
-	to       string
-	failures int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -92,34 +79,23 @@ func newWorld(t *testing.T, seed uint64) *world {
 	kubeconfigs := t.TempDir()
 	w.rules = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(kubeconfigs, "three"), []byte(w.three.Kubeconfig()), 0o600))
-	issuer := inprocess.NewIssuer(t)
-	for _, role := range []auth.Role{auth.Operator, auth.Alertmanager} {
-		w.tokens[string(role)] = issuer.Token(t, role)
-	}
-	for _, id := range agents {
-		w.tokens[id] = issuer.TokenWith(t, inprocess.Claims{"sub": id, "roles": []string{string(auth.Agent)}, "icos_agent_id": id})
-	}
-	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.routes.ServeHTTP(rw, r) }))
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.Routes.ServeHTTP(rw, r) }))
 	t.Cleanup(api.Close)
-	given := settings.Map(map[string]string{
-		"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
-		"RULES_BACKEND": "files", "RULES_DIR": w.rules, "RULES_API_URL": api.URL + "/rules/",
-		"RULES_API_TOKEN": w.tokens[string(auth.Operator)], "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
-	})
-
-	var err error
-	w.broker, err = inprocess.NewBroker(triggers.Files)
-	require.NoError(t, err)
-	w.db = storetest.NewWithPublisher(t, w.broker)
-	routes, consumers, err := inprocess.Mount(function.Platform{DB: w.db, Auth: issuer.Verifier(), Settings: given})
-	require.NoError(t, err)
-	w.routes = routes
 	// see stores a topology in place of the aggregator, since there is no telemetry.
-	for _, name := range []string{"aggregator-tick", "aggregator-alerted"} {
-		delete(consumers, name)
-	}
-	w.broker.Connect(consumers, false)
-	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
+	w.System = inprocess.Hold(t, func(issuer *inprocess.Issuer) settings.Lookup {
+		for _, role := range []auth.Role{auth.Operator, auth.Alertmanager} {
+			w.tokens[string(role)] = issuer.Token(t, role)
+		}
+		for _, id := range agents {
+			w.tokens[id] = issuer.AgentToken(t, id)
+		}
+		return settings.Map(map[string]string{
+			"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
+			"RULES_BACKEND": "files", "RULES_DIR": w.rules, "RULES_API_URL": api.URL + "/rules/",
+			"RULES_API_TOKEN": w.tokens[string(auth.Operator)], "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
+		})
+	}, "aggregator-tick", "aggregator-alerted")
+	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, "nuvla", agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
@@ -139,7 +115,7 @@ func (w *world) call(as, method, path, body string) (status int, answer []byte) 
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+w.tokens[as])
 	recorder := httptest.NewRecorder()
-	w.routes.ServeHTTP(recorder, r)
+	w.Routes.ServeHTTP(recorder, r)
 	w.collect()
 	return recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())
 }
@@ -147,10 +123,10 @@ func (w *world) call(as, method, path, body string) (status int, answer []byte) 
 // collect adds the Broker's events to the pending ones, for each consumer separately.
 func (w *world) collect() {
 	w.t.Helper()
-	require.NoError(w.t, w.db.Flush(w.t.Context()))
-	for _, e := range w.broker.Dequeue() {
-		for _, to := range w.broker.Consumers(e) {
-			w.pending = append(w.pending, delivery{event: e, to: to})
+	require.NoError(w.t, w.DB.Flush(w.t.Context()))
+	for _, d := range w.Broker.Dequeue() {
+		for _, to := range w.Broker.Consumers(d.Event) {
+			w.pending = append(w.pending, inprocess.Delivery{Event: d.Event, To: to})
 		}
 	}
 }
@@ -159,20 +135,20 @@ func (w *world) collect() {
 const attempts = 11
 
 // removePending removes the i-th of what is pending.
-func (w *world) removePending(i int) delivery {
+func (w *world) removePending(i int) inprocess.Delivery {
 	d := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
 	return d
 }
 
 // deliver delivers all of these concurrently. Failed ones are delivered again later.
-func (w *world) deliver(list ...delivery) {
+func (w *world) deliver(list ...inprocess.Delivery) {
 	w.t.Helper()
 	w.deliverWhile(func() {}, list)
 }
 
 // deliverWhile delivers all of these during another step. Some deliveries are interrupted.
-func (w *world) deliverWhile(do func(), list []delivery) {
+func (w *world) deliverWhile(do func(), list []inprocess.Delivery) {
 	w.t.Helper()
 	errs, cut := make([]error, len(list)), make([]bool, len(list))
 	var all sync.WaitGroup
@@ -182,8 +158,8 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 			defer time.AfterFunc(time.Duration(w.random.IntN(15_000))*time.Microsecond, cancel).Stop()
 		}
 		defer cancel()
-		w.log("%s is given %s %s", d.to, d.event.Type(), d.event.Subject())
-		all.Go(func() { errs[i] = w.broker.DeliverTo(ctx, d.to, d.event) })
+		w.log("%s is given %s %s", d.To, d.Type(), d.Subject())
+		all.Go(func() { errs[i] = w.Broker.DeliverTo(ctx, d.To, d.Event) })
 	}
 	do()
 	all.Wait()
@@ -201,11 +177,11 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 		}
 		require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
 		if !w.troubled() {
-			d.failures++
+			d.Failures++
 			w.endClaims() // nothing else is delivered now, so whoever has one was cut off
 		}
-		if d.failures > attempts {
-			require.Equal(w.t, "policymanager-remediate", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
+		if d.Failures > attempts {
+			require.Equal(w.t, "policymanager-remediate", d.To, "%s never takes %s %s: %v", d.To, d.Type(), d.Subject(), err)
 			w.log("    it becomes a dead letter") // the remediation of a violation may never become possible
 			continue
 		}
@@ -217,7 +193,7 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 func (w *world) tick(name string) {
 	w.t.Helper()
 	w.log("%s ticks", name)
-	if err := w.broker.TickOne(w.t.Context(), name); err != nil {
+	if err := w.Broker.TickOne(w.t.Context(), name); err != nil {
 		w.log("    %v", err)
 		require.Contains(w.t, err.Error(), " 503 ")
 	}
@@ -237,7 +213,7 @@ func (w *world) heal() {
 		s.Cut(false)
 		s.Refuse(nil)
 	}
-	w.broker.Fail(nil)
+	w.Broker.Fail(nil)
 	clear(w.away)
 	clear(w.trouble)
 }
@@ -306,7 +282,7 @@ func (w *world) disturb() {
 		if away {
 			err = errors.New("the Broker is away")
 		}
-		w.broker.Fail(err)
+		w.Broker.Fail(err)
 	case "one at the hub":
 		if away {
 			w.remove(w.hub, "/apis/cluster.open-cluster-management.io/v1/managedclusters/one")
@@ -334,7 +310,7 @@ func (w *world) see() {
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: "Kubernetes", Node: map[string]topology.Node{}}
 		if c.Type == "nuvla" {
-			c.AgentID = w.agent.id
+			c.AgentID = w.agent.ID
 		}
 		for _, node := range places[name].nodes {
 			schedulable, seen := w.away[node] != "drained", now
@@ -351,7 +327,7 @@ func (w *world) see() {
 		}
 		taxonomy.Cluster[name] = c
 	}
-	require.NoError(w.t, w.db.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(w.t, w.DB.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, taxonomy, now, time.Minute)
 		return err
 	}))

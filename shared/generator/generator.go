@@ -112,9 +112,18 @@ type City struct {
 
 // cities are where clusters stand; a second cluster of one stands beside it.
 var cities = []City{
-	{"Frankfurt", "Germany", 50.11, 8.68}, {"Paris", "France", 48.86, 2.35}, {"Madrid", "Spain", 40.42, -3.70}, {"Athens", "Greece", 37.98, 23.73},
-	{"Ljubljana", "Slovenia", 46.06, 14.51}, {"Oslo", "Norway", 59.91, 10.75}, {"Milan", "Italy", 45.46, 9.19}, {"Warsaw", "Poland", 52.23, 21.01},
-	{"Lisbon", "Portugal", 38.72, -9.14}, {"Vienna", "Austria", 48.21, 16.37}, {"Dublin", "Ireland", 53.35, -6.26}, {"Tallinn", "Estonia", 59.44, 24.75},
+	{"Frankfurt", "Germany", 50.11, 8.68},
+	{"Paris", "France", 48.86, 2.35},
+	{"Madrid", "Spain", 40.42, -3.70},
+	{"Athens", "Greece", 37.98, 23.73},
+	{"Ljubljana", "Slovenia", 46.06, 14.51},
+	{"Oslo", "Norway", 59.91, 10.75},
+	{"Milan", "Italy", 45.46, 9.19},
+	{"Warsaw", "Poland", 52.23, 21.01},
+	{"Lisbon", "Portugal", 38.72, -9.14},
+	{"Vienna", "Austria", 48.21, 16.37},
+	{"Dublin", "Ireland", 53.35, -6.26},
+	{"Tallinn", "Estonia", 59.44, 24.75},
 }
 
 // Node is a machine.

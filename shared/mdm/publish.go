@@ -148,9 +148,12 @@ func column[T any](some []Change, of func(Change) T) []T {
 	return list
 }
 
-func ids(some []Change) []uuid.UUID   { return column(some, func(c Change) uuid.UUID { return c.ID }) }
+func ids(some []Change) []uuid.UUID { return column(some, func(c Change) uuid.UUID { return c.ID }) }
+
 func times(some []Change) []time.Time { return column(some, func(c Change) time.Time { return c.At }) }
-func kinds(some []Change) []string    { return column(some, func(c Change) string { return c.Ref.Type }) }
+
+func kinds(some []Change) []string { return column(some, func(c Change) string { return c.Ref.Type }) }
+
 func refs(some []Change) []string {
 	return column(some, func(c Change) string { return c.Ref.String() })
 }

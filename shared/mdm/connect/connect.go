@@ -143,6 +143,7 @@ func (b *batch) add(c mdm.Change, err error) {
 func (b *batch) entity(kind, name string, attributes map[string]any) {
 	b.add(b.source.Entity(kind, name, attributes))
 }
+
 func (b *batch) relation(kind string, from, to uuid.UUID) { b.add(b.source.Relation(kind, from, to)) }
 func (b *batch) gone(kind string, id uuid.UUID)           { b.add(b.source.Gone(kind, id)) }
 

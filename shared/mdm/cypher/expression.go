@@ -194,7 +194,7 @@ func (p *parser) primary() (expr, error) {
 	case t.is("true"), t.is("false"), t.is("null"):
 		p.take()
 		return literal{t, strings.ToLower(t.text)}, nil
-	case t.kind == word && (p.ahead(1).is("(") || p.ahead(1).is("{")):
+	case t.kind == word && (p.ahead().is("(") || p.ahead().is("{")):
 		return p.call()
 	case t.kind == word && reserved(t.text):
 		if err := refuse(t); err != nil {
@@ -220,7 +220,7 @@ func reserved(name string) bool {
 
 // parenthesis reads a pattern that is asked for, if a relation follows on what can be a node, else a value in parentheses.
 func (p *parser) parenthesis() (expr, error) {
-	t, within := p.peek(), p.ahead(1)
+	t, within := p.peek(), p.ahead()
 	isNode := within.kind == word || within.kind == quoted || within.is(":") || within.is("{") || within.is(")")
 	if end := p.closed[p.at]; isNode && end >= 0 && p.stepAt(end+1) {
 		found, err := p.pattern()

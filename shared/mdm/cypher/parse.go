@@ -192,8 +192,8 @@ func closings(tokens []token) []int {
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
-// ahead is the n-th token from here.
-func (p *parser) ahead(n int) token { return p.tokens[min(p.at+n, len(p.tokens)-1)] }
+// ahead is the token after this one.
+func (p *parser) ahead() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
 
 func (p *parser) take() token {
 	t := p.tokens[p.at]
@@ -295,7 +295,7 @@ func (p *parser) match() (m match, err error) {
 // path reads a pattern that may have a name.
 func (p *parser) path() (pattern, error) {
 	name := ""
-	if t := p.peek(); (t.kind == word || t.kind == quoted) && p.ahead(1).is("=") {
+	if t := p.peek(); (t.kind == word || t.kind == quoted) && p.ahead().is("=") {
 		name = t.text
 		p.take()
 		p.take()

@@ -132,7 +132,7 @@ func TestDescribeShowsEverythingThatGetLists(t *testing.T) {
 	narrow(t, h.run("top", "apps"))
 	require.Contains(t, h.ok("top", "nodes"), "█")
 	require.Contains(t, h.ok("top", "apps", "-o", "json"), `"component": "web"`)
-	require.Contains(t, h.ok("events", "--type", "application.created", "--app", "shop"), "application.created")
+	require.Contains(t, h.ok("events", "--type", "application.submitted", "--app", "shop"), "application.submitted")
 	require.Contains(t, h.run("events", "--component", "nothing").err, "No events")
 	require.Contains(t, h.run("events", "--since", "1s").err, "No events", "the clock of the test is hours ahead")
 }

@@ -166,6 +166,7 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/littoral-project/littoral/shared/network", // what channels run over, a part of a plan
 		"github.com/littoral-project/littoral/shared/placement",
 		"github.com/littoral-project/littoral/shared/problem",
+		"github.com/littoral-project/littoral/shared/generator", "github.com/google/uuid", // makes up worlds, without a server
 		"github.com/littoral-project/littoral/shared/cli",
 		"github.com/littoral-project/littoral/shared/signin", "golang.org/x/oauth2",
 	}

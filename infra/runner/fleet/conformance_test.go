@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
@@ -28,7 +29,7 @@ func (p *polled) Places() []job.Target {
 
 func (p *polled) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 	t.Helper()
-	text, err := json.Marshal(j) // as the API answers it
+	text, err := json.Marshal(icoswire.JobOf(j)) // as the API answers it
 	require.NoError(t, err)
 	given := &Job{}
 	require.NoError(t, json.Unmarshal(text, given))

@@ -89,8 +89,10 @@ func TestTheDashboardShowsWhatIsMeasured(t *testing.T) {
 	require.NoError(t, err)
 	var board struct {
 		UID, Title string
-		Templating struct{ List []struct{ Name, Type, Query string } }
-		Panels     []struct {
+		Templating struct {
+			List []struct{ Name, Type, Query string }
+		}
+		Panels []struct {
 			ID                       int
 			Type, Title, Description string
 			GridPos                  struct{ H, W, X, Y int }

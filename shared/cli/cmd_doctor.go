@@ -267,9 +267,14 @@ func (p *patient) knative() {
 
 // rights are what a deployment does.
 var rights = [][2]string{
-	{"create", "namespaces"}, {"create", "clusterroles.rbac.authorization.k8s.io"}, {"create", "serviceaccounts"},
-	{"create", "secrets"}, {"create", "jobs.batch"}, {"create", "networkpolicies.networking.k8s.io"},
-	{"create", "services.serving.knative.dev"}, {"create", "triggers.eventing.knative.dev"},
+	{"create", "namespaces"},
+	{"create", "clusterroles.rbac.authorization.k8s.io"},
+	{"create", "serviceaccounts"},
+	{"create", "secrets"},
+	{"create", "jobs.batch"},
+	{"create", "networkpolicies.networking.k8s.io"},
+	{"create", "services.serving.knative.dev"},
+	{"create", "triggers.eventing.knative.dev"},
 }
 
 func (p *patient) rights() {

@@ -16,7 +16,8 @@ import (
 
 // two are the consumers of the events that emit makes.
 var two = []store.Subscription{
-	{Consumer: "one", Type: events.TopologyChanged}, {Consumer: "two", Type: events.TopologyChanged},
+	{Consumer: "one", Type: events.TopologyChanged},
+	{Consumer: "two", Type: events.TopologyChanged},
 	{Consumer: "three", Type: events.TopologyChanged, Attributes: map[string]string{"orchestrator": "ocm"}},
 	{Consumer: "three", Type: events.JobReady},
 }

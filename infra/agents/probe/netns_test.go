@@ -98,7 +98,8 @@ func TestFiguresOfARealWire(t *testing.T) {
 		"rate by netem": {[]string{"netem", "rate", "20mbit"}, nil, map[string]float64{"throughput": 20_000, "bandwidth": 20_000}},
 		// A bucket lets its first bytes through at once, so a train is longer than it, and is measured by what comes after.
 		"rate by a token bucket": {
-			[]string{"tbf", "rate", "20mbit", "burst", "3000", "latency", "400ms"}, []string{"--train", "300"},
+			[]string{"tbf", "rate", "20mbit", "burst", "3000", "latency", "400ms"},
+			[]string{"--train", "300"},
 			map[string]float64{"throughput": 20_000, "bandwidth": 20_000},
 		},
 	} {

@@ -30,7 +30,8 @@ func square() view.Source {
 			{Cluster: "hub", Node: "a", Interfaces: json.RawMessage(`{"eth0": {"ip": "192.0.2.1"}, "lo": {"ip": "127.0.0.1"}, "docker0": {"ip": "172.17.0.1"}}`)},
 			{Cluster: "hub", Node: "b", Interfaces: json.RawMessage(`{"eth0": {"ip": "192.0.2.2/24"}, "docker0": {"ip": "172.17.0.1"}}`), Watts: &five},
 			{Cluster: "edge", Node: "c", Interfaces: json.RawMessage(`{"eth0": {"ip": "2001:db8::3"}}`)},
-			{Cluster: "edge", Node: "d"}, {Cluster: "far", Node: "d"},
+			{Cluster: "edge", Node: "d"},
+			{Cluster: "far", Node: "d"},
 		},
 		Network: &network.Topology{
 			Nodes: []network.Node{{ID: "a"}, {ID: "b"}, {ID: "s", Kind: network.Forwarder, Latency: ms}, {ID: "t", Kind: network.Forwarder}},
@@ -69,10 +70,22 @@ func TestCostsFollowTheFastestWay(t *testing.T) {
 		metric, from, to string
 		want             any
 	}{
-		{"routingcost", "a", "b", 4.02}, {"routingcost", "a", "a", 0.0}, {"hopcount", "a", "b", 2.0}, {"delay-ow", "a", "b", 4000.0},
-		{"net_rtt_ms", "a", "b", 7.0}, {"bandwidth", "a", "b", 8000.0}, {"bw-available", "a", "b", 1e6}, {"jitter", "a", "b", nil},
-		{"net_rtt_ms", "a", "c", 30.0}, {"lossrate", "a", "c", 2.0}, {"hopcount", "a", "c", 1.0}, {"bandwidth", "a", "c", nil},
-		{"routingcost", "c", "a", nil}, {"routingcost", "a", "edge:d", nil}, {"energy", "a", "b", 5.0}, {"energy", "b", "a", nil},
+		{"routingcost", "a", "b", 4.02},
+		{"routingcost", "a", "a", 0.0},
+		{"hopcount", "a", "b", 2.0},
+		{"delay-ow", "a", "b", 4000.0},
+		{"net_rtt_ms", "a", "b", 7.0},
+		{"bandwidth", "a", "b", 8000.0},
+		{"bw-available", "a", "b", 1e6},
+		{"jitter", "a", "b", nil},
+		{"net_rtt_ms", "a", "c", 30.0},
+		{"lossrate", "a", "c", 2.0},
+		{"hopcount", "a", "c", 1.0},
+		{"bandwidth", "a", "c", nil},
+		{"routingcost", "c", "a", nil},
+		{"routingcost", "a", "edge:d", nil},
+		{"energy", "a", "b", 5.0},
+		{"energy", "b", "a", nil},
 	} {
 		require.Equal(t, row.want, cost(t, v, row.metric, row.from, row.to), "%s from %s to %s", row.metric, row.from, row.to)
 	}

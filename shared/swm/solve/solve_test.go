@@ -118,8 +118,10 @@ func TestWhatCannotBeIsSaidByRule(t *testing.T) {
 		change func(*pb.Request)
 		kind   string
 	}{
-		"labels":                {func(r *pb.Request) { r.Model.Infrastructure.Nodes[0].Labels = nil }, "label"},
-		"forbidden labels":      {func(r *pb.Request) { r.Model.AppGroup.Applications[0].Workloads[0].ForbiddenLabels = []string{"camera"} }, "excluded"},
+		"labels": {func(r *pb.Request) { r.Model.Infrastructure.Nodes[0].Labels = nil }, "label"},
+		"forbidden labels": {func(r *pb.Request) {
+			r.Model.AppGroup.Applications[0].Workloads[0].ForbiddenLabels = []string{"camera"}
+		}, "excluded"},
 		"processors":            {func(r *pb.Request) { r.Model.Infrastructure.Nodes[1].CPU.Used = 500 }, "cpu"},
 		"memory":                {func(r *pb.Request) { r.Model.AppGroup.Applications[0].Workloads[1].Memory = 2 << 30 }, "memory"},
 		"a medium that is full": {func(r *pb.Request) { r.Model.Infrastructure.Networks[0].Media[0].Bandwidth.Used = 25e6 }, "channel"},

@@ -54,6 +54,18 @@ func (r route) fitting(about string) string {
 		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
 	case "PUT /location/v2/subscriptions/{kind}/{id}":
 		return `{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org"}`
+	case "POST /alto/networkmap":
+		return `{"pids": ["nowhere"]}`
+	case "POST /alto/costmap":
+		return `{"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "pids": {"srcs": [], "dsts": []}}`
+	case "POST /alto/endpointcost":
+		return `{"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "endpoints": {"srcs": ["ipv4:192.0.2.1"], "dsts": ["ipv4:192.0.2.2"]}}`
+	case "POST /alto/endpointprop":
+		return `{"properties": ["network.pid"], "endpoints": ["ipv4:192.0.2.1"]}`
+	case "POST /netma/positions":
+		return `{"users": [{"address": "sip 0_0", "latitude": 47.1, "longitude": 8.5}]}`
+	case "PUT /netma/reservations/{name}":
+		return `{"source": "hub-1", "target": "hub-2", "bandwidthBits": 1000}`
 	case "POST /controller/handovers":
 		return `{"application": "` + about + `", "home": true}`
 	case "PUT /controller/applications/{application}":

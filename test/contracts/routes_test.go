@@ -68,10 +68,14 @@ func (r route) path(id string) string {
 			parts[i] = "nowhere"
 		case part == "{connector}": // any, which is registered by that
 			parts[i] = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-		case part == "{a}", part == "{b}", part == "{mode}", part == "{metric}", part == "{zoneId}", part == "{accessPointId}": // of networks
+		case part == "{a}", part == "{b}", part == "{zoneId}", part == "{accessPointId}": // of networks
 			parts[i] = "nowhere"
 		case part == "{kind}": // of subscriptions
 			parts[i] = "users"
+		case part == "{mode}":
+			parts[i] = "numerical"
+		case part == "{metric}":
+			parts[i] = "routingcost"
 		case part == "{revision}":
 			parts[i] = "latest"
 		case part == "{metric_name}", part == "{model_tag}": // any text

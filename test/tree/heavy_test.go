@@ -72,6 +72,14 @@ var heavier = []struct {
 		},
 	},
 	{
+		"gRPC is the form of the interface between CODECO's scheduler and its solver",
+		[]string{"swm-solve"},
+		[]string{
+			"golang.org/x/net", "golang.org/x/sys", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc",
+			"google.golang.org/protobuf",
+		},
+	},
+	{
 		"Nuvla is handed compose files, which the library of their specification reads, and objects of Kubernetes",
 		[]string{"deploymentmanager-deploy-nuvla", "deploymentmanager-sync-nuvla"},
 		[]string{

@@ -172,6 +172,11 @@ func WriteJSON(w http.ResponseWriter, media string, document any) error {
 	if err != nil {
 		return fmt.Errorf("encode an answer: %w", err)
 	}
+	return Write(w, media, text)
+}
+
+// Write answers a document that is text already.
+func Write(w http.ResponseWriter, media string, text []byte) error {
 	w.Header().Set("Content-Type", media)
 	_, _ = w.Write(text)
 	return nil

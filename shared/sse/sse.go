@@ -3,6 +3,7 @@ package sse
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -75,6 +76,14 @@ func line(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Ended is the error of a stream that has ended: nil when its time is over, or the caller has gone.
+func Ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // LastID returns the id after which a reader wants to go on: the header Last-Event-ID, else the query parameter; nil when

@@ -101,7 +101,7 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/orchestrator/deploy",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy",
 					"shared/revise", "shared/wake",
 				}, p.folder())
 			}

@@ -3,7 +3,6 @@
 package get
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,19 +161,11 @@ func (f *Function) subscribe(w http.ResponseWriter, r *http.Request, selector ze
 			return nil
 		}
 	}
-	return ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
+	return sse.Ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
 		data, err := json.Marshal(zenohrest.ElementOf(v))
 		if err != nil {
 			return err
 		}
 		return out.Send(sse.Event{ID: strconv.FormatInt(v.Number, 10), Name: zenohrest.Event(v), Data: string(data)})
 	}, out.Alive))
-}
-
-// ended is nil when the stream is over because its time is.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

@@ -2,7 +2,6 @@
 package stream
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -76,7 +75,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := out.Send(first); err != nil {
 		return nil
 	}
-	return ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
+	return sse.Ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
 		said, wanted := wish.Read(v)
 		if !wanted {
 			return nil
@@ -103,12 +102,4 @@ func wishOf(r *http.Request) (mdm.Wish, error) {
 		wish.Types = strings.Split(types, ",")
 	}
 	return wish, q.Err()
-}
-
-// ended is nil when the stream is over because its time is.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

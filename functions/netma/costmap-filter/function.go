@@ -8,8 +8,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/netma/exposure"
+	"github.com/littoral-project/littoral/shared/netma/serve"
 	"github.com/littoral-project/littoral/shared/netma/view"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -30,16 +30,11 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the costs that are asked for, or what ALTO says of a request that cannot be read.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	if err := exposure.Check(r, alto.CostMapFilter, alto.CostMap); err != nil {
+	asked, ok, err := serve.Question(w, r, alto.CostMapFilter, alto.CostMap, func(body []byte) (*alto.CostFilter, *alto.Error) {
+		return alto.ParseCostFilter(body, exposure.TypeOf)
+	})
+	if err != nil || !ok {
 		return err
-	}
-	body, err := function.Body(r)
-	if err != nil && problem.KindOf(err) != problem.Malformed {
-		return err
-	}
-	asked, fault := alto.ParseCostFilter(body, exposure.TypeOf)
-	if fault != nil {
-		return fault.Write(w)
 	}
 	v, err := f.view.Get(r.Context(), f.db)
 	if err != nil {
@@ -49,7 +44,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", alto.CostMap)
-	_, _ = w.Write(text)
-	return nil
+	return alto.Write(w, alto.CostMap, text)
 }

@@ -50,7 +50,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", alto.CostMap)
-	_, _ = w.Write(text)
-	return nil
+	return alto.Write(w, alto.CostMap, text)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/netma/exposure"
+	"github.com/littoral-project/littoral/shared/netma/serve"
 	"github.com/littoral-project/littoral/shared/netma/view"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -30,16 +30,9 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the places and addresses that are asked for, or what ALTO says of a request that cannot be read.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	if err := exposure.Check(r, alto.NetworkMapFilter, alto.NetworkMap); err != nil {
+	asked, ok, err := serve.Question(w, r, alto.NetworkMapFilter, alto.NetworkMap, alto.ParseMapFilter)
+	if err != nil || !ok {
 		return err
-	}
-	body, err := function.Body(r)
-	if err != nil && problem.KindOf(err) != problem.Malformed {
-		return err
-	}
-	asked, fault := alto.ParseMapFilter(body)
-	if fault != nil {
-		return fault.Write(w)
 	}
 	v, err := f.view.Get(r.Context(), f.db)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/netma/serve"
 	"github.com/littoral-project/littoral/shared/netma/view"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -32,11 +32,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, b := r.PathValue("a"), r.PathValue("b")
-	for _, name := range []string{a, b} {
-		if !v.Has(name) {
-			return problem.New(problem.NotFound, "the network has no node %q", problem.Brief(name, 60))
-		}
+	a, b, err := serve.Ends(r, v)
+	if err != nil {
+		return err
 	}
 	return function.WriteJSON(w, http.StatusOK, map[string]any{"source": a, "target": b, "paths": append([]view.Path{}, v.Disjoint(a, b)...)})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/littoral-project/littoral/infra/agents/agent"
 	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/otlp"
 )
@@ -223,17 +223,6 @@ func (l *leaf) pushing(ctx context.Context) {
 }
 
 func (l *leaf) push(ctx context.Context) error {
-	body, err := otlp.Encode(labels{"service.name": "leaf", "service.instance.id": l.hostID()}, l.look(ctx), time.Now())
-	if err != nil {
-		return err
-	}
-	header := http.Header{}
-	if l.o.OTLPToken != "" {
-		token, err := os.ReadFile(l.o.OTLPToken)
-		if err != nil {
-			return fmt.Errorf("token: %w", err)
-		}
-		header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	return otlp.Push(ctx, l.client, l.o.OTLP, header, body)
+	to := agent.Receiver{URL: l.o.OTLP, TokenFile: l.o.OTLPToken, Client: l.client}
+	return to.Push(ctx, "leaf", l.hostID(), l.look(ctx))
 }

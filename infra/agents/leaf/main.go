@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/littoral-project/littoral/infra/agents/agent"
 )
 
 // options are those of the command line; each may be set by LEAF_NAME in the environment as well.
@@ -64,13 +66,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.OTLPToken, "otlp-token-file", "", "bearer token for it")
 	f.DurationVar(&o.Every, "interval", 15*time.Second, "between pushes")
 	f.DurationVar(&o.DevicesEvery, "devices-interval", 5*time.Second, "between looks for devices that came or went, which are pushed at once")
-	f.VisitAll(func(one *flag.Flag) {
-		if v := getenv("LEAF_" + strings.ToUpper(strings.ReplaceAll(one.Name, "-", "_"))); v != "" {
-			if err := one.Value.Set(v); err == nil {
-				one.DefValue = v
-			}
-		}
-	})
+	agent.FromEnv(f, "LEAF", getenv)
 	return f
 }
 

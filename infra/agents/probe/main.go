@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/littoral-project/littoral/infra/agents/agent"
 )
 
 // options are those of the command line; each may be set by PROBE_NAME in the environment as well.
@@ -56,13 +58,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.OTLPToken, "otlp-token-file", "", "bearer token for it")
 	f.DurationVar(&o.Every, "interval", 15*time.Second, "between pushes")
 	f.StringVar(&o.Token, "token-file", "", "bearer token that /measure asks for (default: it does not)")
-	f.VisitAll(func(one *flag.Flag) {
-		if v := getenv("PROBE_" + strings.ToUpper(strings.ReplaceAll(one.Name, "-", "_"))); v != "" {
-			if err := one.Value.Set(v); err == nil {
-				one.DefValue = v
-			}
-		}
-	})
+	agent.FromEnv(f, "PROBE", getenv)
 	return f
 }
 

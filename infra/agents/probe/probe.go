@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/littoral-project/littoral/infra/agents/agent"
 	"github.com/littoral-project/littoral/shared/otlp"
 )
 
@@ -281,17 +282,6 @@ func (p *probe) pushing(ctx context.Context) {
 }
 
 func (p *probe) push(ctx context.Context) error {
-	body, err := otlp.Encode(map[string]string{"service.name": "probe", "service.instance.id": p.config.Node}, p.samples(), time.Now())
-	if err != nil {
-		return err
-	}
-	header := http.Header{}
-	if p.o.OTLPToken != "" {
-		token, err := os.ReadFile(p.o.OTLPToken)
-		if err != nil {
-			return fmt.Errorf("token: %w", err)
-		}
-		header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	return otlp.Push(ctx, p.client, p.o.OTLP, header, body)
+	to := agent.Receiver{URL: p.o.OTLP, TokenFile: p.o.OTLPToken, Client: p.client}
+	return to.Push(ctx, "probe", p.config.Node, p.samples())
 }

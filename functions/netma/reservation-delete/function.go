@@ -5,14 +5,12 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/reservations"
-	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/shared/swm/topologies"
 )
 
 // Spec declares the function.
@@ -34,9 +32,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err := reservations.Delete(ctx, tx, name); err != nil {
 			return err
 		}
-		return tx.Emit(ctx, events.TopologyChanged, "network/reservations", events.Topology{
-			Snapshot: uuid.New(), Changes: []events.TopologyChange{{Change: topology.Network, Detail: "bandwidth was given back"}},
-		})
+		return topologies.Announce(ctx, tx, "reservations", "bandwidth was given back")
 	})
 	if err != nil {
 		return err

@@ -5,15 +5,12 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/topologies"
-	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Spec declares the function.
@@ -50,9 +47,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if stored, err = topologies.Get(ctx, tx, name); err != nil {
 			return err
 		}
-		return tx.Emit(ctx, events.TopologyChanged, "network/"+name, events.Topology{
-			Snapshot: uuid.New(), Changes: []events.TopologyChange{{Change: topology.Network, Detail: "network " + document.NetworkImplementation}},
-		})
+		return topologies.Announce(ctx, tx, name, "network "+document.NetworkImplementation)
 	})
 	if err != nil {
 		return err

@@ -9,15 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/channels"
 	"github.com/littoral-project/littoral/shared/swm/topologies"
-	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Fault is why a link does not keep its channels.
@@ -169,7 +166,7 @@ func Save(ctx context.Context, tx *store.Tx, all []links.Measurement) error {
 		return err
 	}
 	faults := Faults(t, using, current)
-	var mended []events.TopologyChange
+	var mended []string
 	for i := range current {
 		m := &current[i]
 		fault := faults[[2]string{m.Source, m.Target}]
@@ -180,7 +177,7 @@ func Save(ctx context.Context, tx *store.Tx, all []links.Measurement) error {
 		if fault != nil {
 			what, about.Reason, about.Channels = events.NetworkDegraded, fault.Reason, fault.Channels
 		} else {
-			mended = append(mended, events.TopologyChange{Change: topology.Network, Detail: m.Source + " to " + m.Target + " keeps its channels again"})
+			mended = append(mended, m.Source+" to "+m.Target+" keeps its channels again")
 		}
 		if _, err := links.SetDegraded(ctx, tx, m.Source, m.Target, about.Reason); err != nil {
 			return err
@@ -192,5 +189,5 @@ func Save(ctx context.Context, tx *store.Tx, all []links.Measurement) error {
 	if len(mended) == 0 {
 		return nil
 	}
-	return tx.Emit(ctx, events.TopologyChanged, "network/links", events.Topology{Snapshot: uuid.New(), Changes: mended})
+	return topologies.Announce(ctx, tx, "links", mended...)
 }

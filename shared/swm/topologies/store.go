@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Stored is a document under its name.
@@ -44,6 +47,16 @@ func Save(ctx context.Context, tx *store.Tx, name string, d *Document) error {
 	}
 	_, err = Read(ctx, tx)
 	return err
+}
+
+// Announce tells that there is room on a network where there was none: who waits for a place is looked at again. about is what
+// changed, and details say how, in a sentence each.
+func Announce(ctx context.Context, tx *store.Tx, about string, details ...string) error {
+	changes := make([]events.TopologyChange, len(details))
+	for i, detail := range details {
+		changes[i] = events.TopologyChange{Change: topology.Network, Detail: detail}
+	}
+	return tx.Emit(ctx, events.TopologyChanged, "network/"+about, events.Topology{Snapshot: uuid.New(), Changes: changes})
 }
 
 // Delete forgets a document. The error is NotFound, or Conflict when another one lies on its network.

@@ -119,23 +119,30 @@ func (s *session) node(named string) (cluster, node string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	var found []string
+	cluster, node, _, err = nodeIn(taxonomy, named)
+	return cluster, node, err
+}
+
+// nodeIn finds a node of the taxonomy that is named NODE or CLUSTER/NODE. at is nil for one that telemetry shows no longer, which the
+// server may know of.
+func nodeIn(taxonomy *api.Taxonomy, named string) (cluster, node string, at *api.Place, err error) {
+	var found []api.Place
+	var names []string
 	for _, p := range taxonomy.Places() {
 		if p.Node == named || p.Cluster+"/"+p.Node == named {
-			found = append(found, p.Cluster+"/"+p.Node)
+			found, names = append(found, p), append(names, p.Cluster+"/"+p.Node)
 		}
 	}
 	switch len(found) {
 	case 0:
 		if cluster, node, ok := strings.Cut(named, "/"); ok {
-			return cluster, node, nil // telemetry shows it no longer, which the server may know of
+			return cluster, node, nil, nil
 		}
-		return "", "", advise(fmt.Errorf("there is no node %q", named), "See what there is with: littoral get nodes")
+		return "", "", nil, advise(fmt.Errorf("there is no node %q", named), "See what there is with: littoral get nodes")
 	case 1:
-		cluster, node, _ = strings.Cut(found[0], "/")
-		return cluster, node, nil
+		return found[0].Cluster, found[0].Node, &found[0], nil
 	}
-	return "", "", fmt.Errorf("several nodes are named %q: %s; name one of them", named, strings.Join(found, ", "))
+	return "", "", nil, fmt.Errorf("several nodes are named %q: %s; name one of them", named, strings.Join(names, ", "))
 }
 
 type placeArgument struct {

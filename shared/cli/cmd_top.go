@@ -130,8 +130,12 @@ func (c *topApps) Run(s *session) error {
 	}
 	list := []appUse{}
 	values := s.values(policies)
+	nodes := map[api.Target]api.Dynamic{}
+	for _, p := range taxonomy.Places() {
+		nodes[api.Target{Cluster: p.Cluster, Node: p.Node}] = p.At.Dynamic
+	}
 	for i := range apps {
-		list = append(list, uses(&apps[i], taxonomy, policies, values)...)
+		list = append(list, uses(&apps[i], nodes, policies, values)...)
 	}
 	if c.Output.structured() {
 		return s.print(c.Output, list)
@@ -139,15 +143,12 @@ func (c *topApps) Run(s *session) error {
 	return c.table(s, list)
 }
 
-func uses(a *api.Application, taxonomy *api.Taxonomy, policies []api.Policy, values map[string]*float64) []appUse {
+func uses(a *api.Application, nodes map[api.Target]api.Dynamic, policies []api.Policy, values map[string]*float64) []appUse {
 	var list []appUse
 	for _, j := range a.Components() {
 		u := appUse{App: a.Name, Component: j.Component(), Node: j.Targets.String(), Policies: []nearness{}}
-		for _, p := range taxonomy.Places() {
-			if p.Cluster == j.Targets.Cluster && p.Node == j.Targets.Node {
-				u.CPU, u.Memory = p.At.Dynamic.CPU, p.At.Dynamic.Memory
-			}
-		}
+		at := nodes[api.Target{Cluster: j.Targets.Cluster, Node: j.Targets.Node}]
+		u.CPU, u.Memory = at.CPU, at.Memory
 		for i := range policies {
 			p := &policies[i]
 			if about := strings.Trim(p.Subject.Component, "*"); p.Subject.App == a.ID && (about == "" || about == j.Instruction.ComponentName) {

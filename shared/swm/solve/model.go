@@ -42,12 +42,14 @@ type reader struct {
 	nodes map[string]int // by id: the index in problem.Nodes
 	known map[string]int // workloads by id
 	media map[[2]string]*network.Medium
+	links map[[2]string]*network.Link // by network and id
+	delay map[string]time.Duration    // of network nodes
 }
 
 // read makes a problem of a request. The error lists all that cannot be understood.
 func read(r *pb.Request) (*model, Options, error) {
 	var options Options
-	d := reader{nodes: map[string]int{}, known: map[string]int{}, media: map[[2]string]*network.Medium{}}
+	d := reader{nodes: map[string]int{}, known: map[string]int{}, media: map[[2]string]*network.Medium{}, links: map[[2]string]*network.Link{}, delay: map[string]time.Duration{}}
 	if text := r.GetOptions(); text != "" {
 		if err := json.Unmarshal([]byte(text), &options); err != nil {
 			d.Add("options", 0, "is no JSON: %v", err)
@@ -136,9 +138,16 @@ func (d *reader) readNetworks(in *pb.Infrastructure) {
 	}
 	top.Check("model.infrastructure", &d.Faults)
 	for i := range top.Networks {
-		for k := range top.Networks[i].Media {
-			d.media[[2]string{top.Networks[i].ID, top.Networks[i].Media[k].ID}] = &top.Networks[i].Media[k]
+		n := &top.Networks[i]
+		for k := range n.Media {
+			d.media[[2]string{n.ID, n.Media[k].ID}] = &n.Media[k]
 		}
+		for k := range n.Links {
+			d.links[[2]string{n.ID, n.Links[k].ID}] = &n.Links[k]
+		}
+	}
+	for _, n := range top.Nodes {
+		d.delay[n.ID] = n.Latency
 	}
 }
 
@@ -284,24 +293,16 @@ func (d *reader) fixed(at string, c *pb.Channel, from, to string) *route {
 		d.Add(at+".path", 0, "network %q has no path %q", net.ID, c.GetPath())
 		return &route{}
 	}
-	links := map[string]*network.Link{}
-	for i := range net.Links {
-		links[net.Links[i].ID] = &net.Links[i]
-	}
 	var latency time.Duration
-	between := map[string]time.Duration{}
-	for _, x := range d.problem.Network.Nodes {
-		between[x.ID] = x.Latency
-	}
 	list := net.Paths[p].Links
 	for i, id := range list {
-		l := links[id]
+		l := d.links[[2]string{net.ID, id}]
 		if l == nil {
 			return &route{} // the check of the network says so
 		}
 		latency += l.Latency
 		if i > 0 {
-			latency += between[l.Source]
+			latency += d.delay[l.Source]
 		}
 		if medium := d.medium(net, l.Medium); medium != nil {
 			if medium.Free() < c.GetBandwidth() {
@@ -317,8 +318,8 @@ func (d *reader) fixed(at string, c *pb.Channel, from, to string) *route {
 	if !net.Class.Serves(class(c.GetQos())) {
 		d.fail("class", "channel %s is fixed to network %s, which is not of its class", c.GetId(), net.ID)
 	}
-	d.pin(from, links[list[0]].Source)
-	d.pin(to, links[list[len(list)-1]].Target)
+	d.pin(from, d.links[[2]string{net.ID, list[0]}].Source)
+	d.pin(to, d.links[[2]string{net.ID, list[len(list)-1]}].Target)
 	return &route{net.ID, c.GetPath()}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 )
@@ -99,15 +98,13 @@ func (c *describeNode) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	cluster, name, err := s.node(c.Node)
+	cluster, name, p, err := nodeIn(taxonomy, c.Node)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(taxonomy.Places(), func(p api.Place) bool { return p.Cluster == cluster && p.Node == name })
-	if at < 0 {
+	if p == nil {
 		return advise(fmt.Errorf("telemetry shows no node %s/%s", cluster, name), "See what there is with: littoral get nodes")
 	}
-	p := taxonomy.Places()[at]
 	n := p.At
 	if c.Output.structured() {
 		return s.print(c.Output, nodeItem{cluster, name, strings.ToLower(p.In.Type), s.stateOf(taxonomy, n), *n})
@@ -255,82 +252,4 @@ func (c *describeController) Run(s *session) error {
 		{"Seen", s.age(k.SeenAt) + " ago"},
 	})
 	return nil
-}
-
-type policyRender struct {
-	policyArgument
-	describeFlags
-}
-
-// Help is the long help of policy render.
-func (policyRender) Help() string { return "Example: littoral policy render busy-hosts" }
-
-// Run shows the expression of a policy with its variables filled in, and what it yields now.
-func (c *policyRender) Run(s *session) error {
-	p, err := s.policy(c.Policy)
-	if err != nil {
-		return err
-	}
-	shown, err := s.client.RenderPolicy(s.ctx, p.ID)
-	if err != nil {
-		return err
-	}
-	if c.Output.structured() {
-		return s.print(c.Output, shown)
-	}
-	s.fields("", [][2]string{{"Policy", p.Name}, {"Expression", shown.Expr}, {"Limit", shown.ViolatedIf}, {"Now", now(shown)}})
-	for _, sample := range shown.Samples {
-		s.fields("  ", [][2]string{{number(&sample.Value), pairs(sample.Labels)}})
-	}
-	return nil
-}
-
-// now says what a policy's expression yields.
-func now(shown *api.Shown) string {
-	switch {
-	case shown.Unavailable != "":
-		return "unknown: " + shown.Unavailable
-	case shown.Series == nil || *shown.Series == 0:
-		return "no series"
-	}
-	return fmt.Sprintf("%s at worst, %d of %d series violate it", number(shown.Value), *shown.Violating, *shown.Series)
-}
-
-type policyBacktest struct {
-	policyArgument
-	Since time.Duration `default:"24h" help:"How far back."`
-	describeFlags
-}
-
-// Help is the long help of policy backtest.
-func (policyBacktest) Help() string { return "Example: littoral policy backtest busy-hosts --since 6h" }
-
-// Run shows when a policy would have been violated.
-func (c *policyBacktest) Run(s *session) error {
-	if c.Since <= 0 {
-		return usagef("--since must be more than 0, not %s", c.Since)
-	}
-	p, err := s.policy(c.Policy)
-	if err != nil {
-		return err
-	}
-	to := time.Now() // the telemetry's clock, not that of the ages
-	past, err := s.client.BacktestPolicy(s.ctx, p.ID, to.Add(-c.Since), to)
-	if err != nil {
-		return err
-	}
-	if c.Output.structured() {
-		return s.print(c.Output, past)
-	}
-	if len(past.Episodes) == 0 {
-		_, err := fmt.Fprintf(s.out, "It would not have been violated in the last %s (%d evaluations).\n", c.Since, past.Evaluations)
-		return err
-	}
-	rows := make([][]string, len(past.Episodes))
-	for i, e := range past.Episodes {
-		rows[i] = []string{e.FiredAt.Local().Format(time.DateTime), span(e.To.Sub(e.From)), number(e.Peak), pairs(e.Labels)}
-	}
-	t := newTable(s.out, "FIRED", "LASTED", "WORST", "SERIES")
-	t.most = terminal
-	return t.write(rows...)
 }

@@ -37,12 +37,20 @@ func (c *getPolicies) Run(s *session) error {
 		p := &list[i]
 		rows[i] = []string{
 			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), p.Status.Phase, or(p.Action.ExtraParams["remediation"]),
-			number(values[p.ID]), or(limit(p)), watches(p),
+			present(p, values), or(limit(p)), watches(p),
 		}
 	}
 	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
 	t.most = terminal
 	return t.write(rows...)
+}
+
+// present is the value that a policy watches; "-" of one that watches none, "?" where it cannot be had.
+func present(p *api.Policy, values map[string]*float64) string {
+	if limit(p) == "" {
+		return "-"
+	}
+	return number(values[p.ID])
 }
 
 func (s *session) policies(ctx context.Context, app, phase string) ([]api.Policy, error) {

@@ -106,6 +106,14 @@ type nearness struct {
 	Limit  string   `json:"limit"`
 }
 
+// String is the value, what violates it, and the policy; of one that watches no value its name.
+func (n nearness) String() string {
+	if n.Limit == "" {
+		return n.Policy
+	}
+	return number(n.Now) + " (limit " + n.Limit + ") " + n.Policy
+}
+
 // Run lists components with the use of their nodes, and the values of their policies.
 func (c *topApps) Run(s *session) error {
 	filter := api.Filter{Light: true}
@@ -172,7 +180,7 @@ func (c *topApps) table(s *session, list []appUse) error {
 			if i > 0 {
 				row = []string{"", "", "", "", "", "", ""}
 			}
-			row[6] = strings.TrimSpace(number(p.Now) + " of " + p.Limit + ": " + p.Policy)
+			row[6] = p.String()
 			rows = append(rows, row)
 		}
 		if len(u.Policies) == 0 {

@@ -257,6 +257,8 @@ func (p *patient) knative() {
 		switch {
 		case err != nil:
 			p.note(part[0], unsure, err.Error(), "its version is not known; Littoral needs 1."+strconv.Itoa(leastKnative))
+		case minor(text) == 0: // built from source, it may call itself "devel"
+			p.note(part[0], unsure, fmt.Sprintf("version %q is no number", text), "Littoral needs 1."+strconv.Itoa(leastKnative))
 		case minor(text) < leastKnative:
 			p.note(part[0], faulty, "version "+text, fmt.Sprintf("update it to 1.%d or newer", leastKnative))
 		default:

@@ -23,6 +23,7 @@ import (
 	authrefresh "github.com/littoral-project/littoral/functions/auth/refresh"
 	authsession "github.com/littoral-project/littoral/functions/auth/session"
 	busdelete "github.com/littoral-project/littoral/functions/bus/delete"
+	busforward "github.com/littoral-project/littoral/functions/bus/forward"
 	busget "github.com/littoral-project/littoral/functions/bus/get"
 	busput "github.com/littoral-project/littoral/functions/bus/put"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
@@ -238,6 +239,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/auth-refresh":                        function.NewEntry("auth-refresh", authrefresh.Spec, authrefresh.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-session":                        function.NewEntry("auth-session", authsession.Spec, authsession.New),
 	"github.com/littoral-project/littoral/functions/cmd/bus-delete":                          function.NewEntry("bus-delete", busdelete.Spec, busdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/bus-forward":                         function.NewEntry("bus-forward", busforward.Spec, busforward.New),
 	"github.com/littoral-project/littoral/functions/cmd/bus-get":                             function.NewEntry("bus-get", busget.Spec, busget.New),
 	"github.com/littoral-project/littoral/functions/cmd/bus-put":                             function.NewEntry("bus-put", busput.Spec, busput.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),

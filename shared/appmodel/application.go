@@ -73,6 +73,15 @@ type Component struct {
 	Targets       []Target      `json:"targets,omitempty"` // fixed by the user; empty: the matchmaker chooses
 	Communication Communication `json:"communication,omitzero"`
 	Scaling       *Scaling      `json:"scaling,omitempty"`
+	DPE           *DPE          `json:"dpe,omitempty"`
+}
+
+// DPE asks for the sidecar that gives the COMPSs agent in a pod of the component the other pods as workers. A figure that is
+// left out is that of the sidecar.
+type DPE struct {
+	Cores    float64 `json:"cores,omitempty"`  // of each pod
+	Port     int     `json:"port,omitempty"`   // where agents speak with each other
+	MemoryGB float64 `json:"memory,omitempty"` // of each pod
 }
 
 // Component types.

@@ -74,7 +74,9 @@ where key >= $1 || '/' and key < $1 || '0' and not deleted`
 
 	selectForgotten = `select coalesce(max(number), 0) from bus_forgotten`
 
-	forget = `with gone as (delete from bus_values where deleted and at < now() - $1::interval returning number)
+	// A broker that has not heard of a deletion has to be told of it first.
+	forget = `with gone as (delete from bus_values where deleted and at < now() - $1::interval
+	and number <= coalesce((select min(number) from bus_sinks), number) returning number)
 insert into bus_forgotten (number) select max(number) from gone having count(*) > 0
 on conflict (singleton) do update set number = greatest(bus_forgotten.number, excluded.number)`
 )
@@ -193,7 +195,7 @@ func read(ctx context.Context, q store.Querier, sql, prefix string, limit int, r
 
 func (v Value) size() int { return len(v.Key) + len(v.Encoding) + len(v.Payload) }
 
-// Forget deletes tombstones of that age.
+// Forget deletes tombstones of that age, but for those that a broker elsewhere has not got yet.
 func Forget(ctx context.Context, q store.Querier, age time.Duration) error {
 	if _, err := q.Exec(ctx, forget, age); err != nil {
 		return fmt.Errorf("forget tombstones: %w", err)

@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -234,6 +235,13 @@ func (r *reader) renderManifests() error {
 			}
 			out := &r.app.Components[i].Manifests[j]
 			out.YAML, out.Kind, out.APIVersion = m.def.text, m.def.kind, scalar(m.def.node, "apiVersion")
+			if dpe := r.app.Components[i].DPE; dpe != nil && bearsPods(out.Kind) {
+				text, err := render(annotated(rewriteAmounts(m.def), label.MarkDPE, dpe.String()))
+				if err != nil {
+					return problem.Wrap(problem.Malformed, err, "the manifest %q cannot be written as YAML", shorten(m.name))
+				}
+				out.YAML = text
+			}
 		}
 	}
 	return nil

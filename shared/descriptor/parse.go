@@ -183,6 +183,12 @@ func (r *reader) component(n *yaml.Node, path string) (c appmodel.Component, lin
 	if v, path := f.get("scaling"); v != nil {
 		c.Scaling = r.scaling(v, path)
 	}
+	if v, path := f.get("dpe"); v != nil {
+		c.DPE = r.dpe(v, path)
+		if c.Type == appmodel.TypeDocker {
+			r.warn(path, v, "ignored: only pods get the sidecar")
+		}
+	}
 	r.rest(f)
 	return c, line, true
 }

@@ -128,6 +128,9 @@ func plain(c *appmodel.Component) map[string]any {
 	if c.Scaling != nil {
 		all["scaling"] = generic(c.Scaling)
 	}
+	if c.DPE != nil {
+		all["dpe"] = generic(c.DPE)
+	}
 	return all
 }
 

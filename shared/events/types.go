@@ -33,6 +33,7 @@ const (
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
 	PodsChanged          = "dev.littoral.pods.changed.v1"          // applications have other pods on some nodes
 	TopologyPublished    = "dev.littoral.topology.published.v1"    // a component was told where it runs
+	ValuePublished       = "dev.littoral.value.published.v1"       // somebody changed a key of the bus
 	AlertReceived        = "dev.littoral.alert.received.v1"        // about a policy, new to us
 	PolicyFirst          = "dev.littoral.policy.first.v1"          // created while there was no other, and no application
 	PolicyChanged        = "dev.littoral.policy.changed.v1"        // the rule store has to follow
@@ -171,6 +172,11 @@ type Published struct {
 	Component  string          `json:"component"`
 	Generation int64           `json:"generation"`
 	Value      json.RawMessage `json:"value"`
+}
+
+// Key is the data of ValuePublished.
+type Key struct {
+	Key string `json:"key"`
 }
 
 // Alert is the data of AlertReceived: one alert of a webhook.

@@ -19,6 +19,7 @@ const (
 	RuleStore         Need = "rule-store"         // to change rules where they are evaluated
 	SignIn            Need = "sign-in"            // to sign people in by a browser
 	BusTokens         Need = "bus-tokens"         // to make or know the tokens of applications on the bus
+	BusSinks          Need = "bus-sinks"          // to sign in to brokers that are sent what is published on the bus
 	Peers             Need = "peers"              // to call other controllers, and to know their calls
 	Nuvla             Need = "nuvla"              // to sign in to Nuvla
 	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
@@ -33,6 +34,7 @@ var secrets = map[Need][]string{
 	RuleStore:         {"RULES_AUTHORIZATION"},
 	SignIn:            {"LOGIN_CLIENT_SECRET"},
 	BusTokens:         {"BUS_TOKEN_KEY", "BUS_TOKEN_KEY_FORMER"},
+	BusSinks:          {"BUS_SINKS"},
 	Peers:             {"CONTROLLER_PEERS"},
 	Nuvla:             {"NUVLA_API_KEY", "NUVLA_API_SECRET"},
 	AlertSender:       {"ALERTMANAGER_SECRET"},

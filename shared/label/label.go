@@ -12,6 +12,9 @@ const (
 	MarkResource    = "jobmanager.icos.eu/manifest"
 )
 
+// MarkDPE on an object with pods asks for the sidecar of COMPSs: "true", or JSON with cores, port and memory (in GB).
+const MarkDPE = "littoral.dev/dpe"
+
 // The labels of ICOS's series.
 const (
 	Controller = "icos_controller_id"

@@ -219,6 +219,7 @@ var applicationCases = map[string]maker{
 	"aggregator-taxonomy":     get("viewer", "/aggregator/"),
 	"bus-get":                 get("viewer", "/bus/bench"),
 	"bus-put":                 send("operator", http.MethodPut, "/bus/bench", "bench"),
+	"bus-forward":             tick,
 	"bus-delete":              send("operator", http.MethodDelete, "/bus/bench", ""),
 	"console-app":             get("", "/console/"),
 	"events-stream":           get("viewer", "/events/stream?after=0"),

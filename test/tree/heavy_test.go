@@ -49,6 +49,11 @@ var heavier = []struct {
 		[]string{"gonum.org/v1/gonum", "golang.org/x/tools"},
 	},
 	{
+		"brokers of MQTT are sent what is published",
+		[]string{"bus-forward"},
+		[]string{"github.com/eclipse/paho.golang"},
+	},
+	{
 		"payloads are held against JSON schemas",
 		[]string{"mdm-publish", "mdm-schema-put"},
 		[]string{"github.com/santhosh-tekuri/jsonschema/v6"},

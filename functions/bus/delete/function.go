@@ -8,6 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/bus"
 	"github.com/littoral-project/littoral/shared/bus/zenohrest"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -15,6 +16,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "DELETE " + zenohrest.Root, Role: auth.Operator, Subtree: true}},
+	Emits:  []string{events.ValuePublished},
 }
 
 // Function is the operation with its store.
@@ -30,7 +32,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return bus.Publish(ctx, tx, bus.Change{Key: key, Delete: true})
+		if err := bus.Publish(ctx, tx, bus.Change{Key: key, Delete: true}); err != nil {
+			return err
+		}
+		return tx.Emit(ctx, events.ValuePublished, string(key), events.Key{Key: string(key)})
 	})
 	if err != nil {
 		return store.Classify(err)

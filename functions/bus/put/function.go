@@ -10,6 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/bus"
 	"github.com/littoral-project/littoral/shared/bus/zenohrest"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -21,6 +22,7 @@ var Spec = function.Spec{
 		{Pattern: "PUT " + zenohrest.Root, Role: auth.Operator, Subtree: true},
 		{Pattern: "PATCH " + zenohrest.Root, Role: auth.Operator, Subtree: true}, // means the same in Zenoh
 	},
+	Emits:   []string{events.ValuePublished},
 	MaxBody: bus.MaxPayload,
 }
 
@@ -45,7 +47,12 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	change := bus.Change{Key: key, Encoding: r.Header.Get("Content-Type"), Payload: payload}
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error { return bus.Publish(ctx, tx, change) })
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := bus.Publish(ctx, tx, change); err != nil {
+			return err
+		}
+		return tx.Emit(ctx, events.ValuePublished, string(key), events.Key{Key: string(key)})
+	})
 	if err != nil {
 		return store.Classify(err)
 	}

@@ -14,12 +14,14 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
+	"github.com/littoral-project/littoral/shared/orchestrator/dress"
 )
 
 // Spec declares a deploy-*.
 func Spec() function.Spec {
 	return function.Spec{
 		Consumes: []string{events.JobReady}, Emits: deployer.Emits, Class: function.Remote, Kubernetes: true,
+		Needs: []function.Need{function.BusTokens},
 	}
 }
 
@@ -28,7 +30,7 @@ func SyncSpec(watches ...function.Watch) function.Spec {
 	s := function.Spec{
 		Consumes: []string{events.Tick}, Emits: deployer.Emits, Class: function.Batch,
 		Timeout:    2 * time.Minute, // with the time between two ticks it stays under the lease of a job
-		Kubernetes: true, Watches: watches,
+		Kubernetes: true, Watches: watches, Needs: []function.Need{function.BusTokens},
 	}
 	if len(watches) == 0 {
 		s.Concurrency = 1 // a second one at the same time would only find the same
@@ -41,7 +43,7 @@ func SyncSpec(watches ...function.Watch) function.Spec {
 // Remote is the declaration of a function that reaches its orchestrator by an address and secrets, with nothing of
 // Kubernetes, and hands it compose files.
 func Remote(s function.Spec, needs ...function.Need) function.Spec {
-	s.Kubernetes, s.Needs, s.Class = false, needs, function.Compose
+	s.Kubernetes, s.Needs, s.Class = false, append(needs, function.BusTokens), function.Compose
 	return s
 }
 
@@ -94,7 +96,14 @@ func (s *Syncer) Work(ctx context.Context, e cloudevents.Event) error {
 }
 
 func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*deployer.Deployer, error) {
+	var added dress.Settings
+	if err := env.Config(&added); err != nil {
+		return nil, err
+	}
 	return deployer.Open(deployer.Platform{
 		DB: env.DB, Log: env.Log, Config: env.Config, Transport: env.Observe.Transport,
-	}, kind, open)
+	}, kind, func(c Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
+		o, err := open(c, wrap)
+		return dress.Orchestrator(o, added), err
+	})
 }

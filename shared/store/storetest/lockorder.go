@@ -21,7 +21,7 @@ var LockOrder = []string{
 	"actions", "placement", "nodes", "bound_agents", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
 	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "network_topologies", "channels", "network_reservations", "link_measurements", "mec_access_points", "mec_users", "mec_subscriptions", "dead_letters", "exported_applications", "exported_components",
 	"model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "metadata", "mdm_entities", "mdm_relations", "mdm_tombstones", "mdm_connectors", "mdm_schemas", "bus", "bus_values",
-	"bus_forgotten", "subscriptions", "outbox",
+	"bus_forgotten", "bus_sinks", "subscriptions", "outbox",
 }
 
 // LockExceptions are pairs that are taken the other way round, with the reason why that does no harm.

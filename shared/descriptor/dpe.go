@@ -10,7 +10,6 @@ import (
 
 const (
 	maxCores  = 100_000
-	maxPort   = 65_535
 	maxMemory = 1 << 20 // GB
 )
 

@@ -23,7 +23,7 @@ import (
 	"github.com/littoral-project/littoral/shared/bus/sink"
 	"github.com/littoral-project/littoral/shared/bus/sink/mqtt"
 	double "github.com/littoral-project/littoral/test/compss"
-	broker "github.com/littoral-project/littoral/test/mqtt"
+	mqtttest "github.com/littoral-project/littoral/test/mqtt"
 )
 
 type pods = map[string]map[string]float64 // cores by address, by cluster
@@ -208,8 +208,8 @@ func TestByTheRESTForm(t *testing.T) {
 // TestByMQTT: what a sink of the bus has retained on the broker reaches a sidecar that comes late.
 func TestByMQTT(t *testing.T) {
 	t.Parallel()
-	address := broker.Start(t)
-	user := strings.ReplaceAll(url.UserPassword(broker.User, broker.Password).String(), ",", "%2C")
+	address := mqtttest.Start(t)
+	user := strings.ReplaceAll(url.UserPassword(mqtttest.User, mqtttest.Password).String(), ",", "%2C")
 	where, err := sink.ParseAddress("mqtt://" + user + "@" + address + "/site")
 	require.NoError(t, err)
 	s, err := mqtt.New(where)

@@ -34,6 +34,7 @@ import (
 	controllerhandoverlist "github.com/littoral-project/littoral/functions/controller/handover-list"
 	controllerlease "github.com/littoral-project/littoral/functions/controller/lease"
 	controlleroffer "github.com/littoral-project/littoral/functions/controller/offer"
+	controlleroverflow "github.com/littoral-project/littoral/functions/controller/overflow"
 	controllerregister "github.com/littoral-project/littoral/functions/controller/register"
 	controllerrenew "github.com/littoral-project/littoral/functions/controller/renew"
 	controllertakeover "github.com/littoral-project/littoral/functions/controller/take-over"
@@ -250,6 +251,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/controller-handover-list":            function.NewEntry("controller-handover-list", controllerhandoverlist.Spec, controllerhandoverlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-lease":                    function.NewEntry("controller-lease", controllerlease.Spec, controllerlease.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-offer":                    function.NewEntry("controller-offer", controlleroffer.Spec, controlleroffer.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-overflow":                 function.NewEntry("controller-overflow", controlleroverflow.Spec, controlleroverflow.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-register":                 function.NewEntry("controller-register", controllerregister.Spec, controllerregister.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-renew":                    function.NewEntry("controller-renew", controllerrenew.Spec, controllerrenew.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-take-over":                function.NewEntry("controller-take-over", controllertakeover.Spec, controllertakeover.New),

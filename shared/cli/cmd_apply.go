@@ -20,7 +20,9 @@ type applyCommand struct {
 	waitFlags
 	resultFlags
 
-	AutoRollback bool `xor:"fresh" help:"Go back to the former descriptor if it is not available in time; waits."`
+	Controller string `xor:"elsewhere" placeholder:"NAME" help:"Hand it over to this controller, or to any; see littoral move."`
+
+	AutoRollback bool `xor:"fresh,elsewhere" help:"Go back to the former descriptor if it is not available in time; waits."`
 }
 
 // Run applies one file after the other and stops at the first that fails.
@@ -30,6 +32,9 @@ func (c *applyCommand) Run(s *session) error {
 	}
 	if c.App != "" && len(c.File) > 1 {
 		return usagef("--app names one application, so there can be one file only")
+	}
+	if c.Controller != "" && c.Wait {
+		return usagef("--wait follows an application here, and --controller gives it away; see: littoral get apps -o wide")
 	}
 	c.progress(s)
 	for i, file := range c.File {
@@ -57,6 +62,15 @@ func (c *applyCommand) one(s *session, file string) error {
 	switch {
 	case err != nil:
 		return err
+	case c.Controller != "":
+		move := moveCommand{ID: a.ID, To: c.Controller}
+		if c.Controller == anyController {
+			move.To, move.Any = "", true
+		}
+		if err := move.Run(s); err != nil {
+			return err
+		}
+		return c.result(s, a.ID)
 	case !c.Wait && !c.AutoRollback:
 		return c.result(s, a.ID)
 	}
@@ -105,6 +119,9 @@ func (c *applyCommand) goBack(s *session, a, before *api.Application, failed err
 	}
 	return errQuiet
 }
+
+// anyController stands for the controller that offers most.
+const anyController = "any"
 
 // availableStatus is that of an application all of which runs.
 const availableStatus = "Available"

@@ -48,6 +48,19 @@ func Request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string)
 	return h, h.wake(ctx, tx)
 }
 
+// Rests reports whether the application came home, or was taken by no peer, less than so long ago.
+func Rests(ctx context.Context, q store.Querier, id uuid.UUID, rest time.Duration) (bool, error) {
+	h, err := Get(ctx, q, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return false, nil
+	}
+	if err != nil || h.State != Home {
+		return false, err
+	}
+	now, err := Now(ctx, q)
+	return now.Sub(h.ChangedAt) < rest, err
+}
+
 func toWhom(peer string) string {
 	if peer == "" {
 		return "any controller that takes it"

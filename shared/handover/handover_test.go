@@ -36,10 +36,11 @@ type world struct {
 	*testing.T
 	shore, harbour *store.DB
 	id             uuid.UUID
+	limits         handover.Settings
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, shore: storetest.New(t), harbour: storetest.New(t)}
+	w := &world{T: t, shore: storetest.New(t), harbour: storetest.New(t), limits: limits}
 	w.tx(w.shore, func(ctx context.Context, tx *store.Tx) error {
 		a, _, err := application.Submit(ctx, tx, application.Submission{Document: fmt.Appendf(nil, shop, 1), Caller: "alice", LostAfter: time.Minute})
 		if err == nil {
@@ -97,7 +98,7 @@ func (w *world) accept(h *handover.Handover) error {
 func (w *world) let(h *handover.Handover) {
 	w.Helper()
 	w.tx(w.shore, func(ctx context.Context, tx *store.Tx) error {
-		return handover.Let(ctx, tx, w.id, h.Epoch, "https://harbour.example", limits)
+		return handover.Let(ctx, tx, w.id, h.Epoch, "https://harbour.example", w.limits)
 	})
 }
 
@@ -122,7 +123,7 @@ func (w *world) claim() *claim {
 func (w *world) grant(c *claim) (l handover.Lease) {
 	w.Helper()
 	w.tx(w.shore, func(ctx context.Context, tx *store.Tx) (err error) {
-		l, err = handover.Grant(ctx, tx, "harbour", "https://harbour.example", c.Claim, limits, time.Minute)
+		l, err = handover.Grant(ctx, tx, "harbour", "https://harbour.example", c.Claim, w.limits, time.Minute)
 		return err
 	})
 	return l
@@ -147,7 +148,7 @@ func (w *world) watch() {
 	w.Helper()
 	var silent []uuid.UUID
 	w.tx(w.shore, func(ctx context.Context, tx *store.Tx) (err error) {
-		silent, err = handover.Silent(ctx, tx, limits)
+		silent, err = handover.Silent(ctx, tx, w.limits)
 		return err
 	})
 	for _, id := range silent {

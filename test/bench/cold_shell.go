@@ -36,6 +36,14 @@ var shellCases = map[string]maker{
 		body, err := event(ctx, events.HandoverRequested, s.running.ID, events.Handover{ID: id, Epoch: 1})
 		return ask{method: http.MethodPost, path: "/", body: body}, err
 	},
+	"controller-overflow": func(ctx context.Context, s *scene) (ask, error) {
+		id, err := uuid.Parse(s.running.ID)
+		if err != nil {
+			return ask{}, err
+		}
+		body, err := event(ctx, events.ApplicationUnplaced, s.running.ID, events.Application{ID: id, Name: "bench", Version: 1})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
 	"controller-renew":         tick,
 	"controller-take-over":     tick,
 	"controller-handover-list": get("viewer", "/controller/handovers"),

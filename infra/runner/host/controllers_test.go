@@ -45,6 +45,28 @@ func two(t *testing.T) (shore, harbour Options) {
 	return both[0], both[1]
 }
 
+// say gives the command line to the host as an operator, and returns what it printed.
+func say(t *testing.T, h *Host, line string) string {
+	t.Helper()
+	env := map[string]string{"LITTORAL_SERVER": h.URL(), "LITTORAL_TOKEN_FILE": h.TokenFile("operator")}
+	var out bytes.Buffer
+	sh := cli.Shell{Stdout: &out, Stderr: &out, Getenv: func(name string) string { return env[name] }}
+	require.Zero(t, sh.Run(t.Context(), strings.Fields(line)), "%s: %s", line, &out)
+	return out.String()
+}
+
+// statusOf is the application's at the host; "" where it is not known.
+func statusOf(t *testing.T, h *Host, home, id string) string {
+	t.Helper()
+	var answer struct {
+		Status any `json:"status"` // a problem's is a number
+	}
+	if ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+id, "", &answer) != http.StatusOK {
+		return ""
+	}
+	return fmt.Sprint(answer.Status)
+}
+
 // TestAnApplicationMovesBetweenTwoHosts, by command; is taken over when the host that has it is lost; and the host that comes
 // back removes what it had.
 func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
@@ -54,14 +76,7 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 	harbour, err := Start(t.Context(), atHarbour)
 	require.NoError(t, err)
 
-	littoral := func(h *Host, line string) string {
-		t.Helper()
-		env := map[string]string{"LITTORAL_SERVER": h.URL(), "LITTORAL_TOKEN_FILE": h.TokenFile("operator")}
-		var out bytes.Buffer
-		sh := cli.Shell{Stdout: &out, Stderr: &out, Getenv: func(name string) string { return env[name] }}
-		require.Zero(t, sh.Run(t.Context(), strings.Fields(line)), "%s: %s", line, &out)
-		return out.String()
-	}
+	littoral := func(h *Host, line string) string { return say(t, h, line) }
 	require.Eventually(t, func() bool {
 		seen := littoral(shore, "get controllers")
 		return strings.Contains(seen, "shore") && strings.Contains(seen, "harbour") && strings.Count(seen, "Healthy") == 2
@@ -72,15 +87,7 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 	available(t, shore.URL(), atShore.Home, g.ID)
 	began := time.Now()
 	littoral(shore, "move hello --to harbour")
-	status := func(h *Host, home string) string {
-		var answer struct {
-			Status any `json:"status"` // a problem's is a number
-		}
-		if ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+g.ID, "", &answer) != http.StatusOK {
-			return ""
-		}
-		return fmt.Sprint(answer.Status)
-	}
+	status := func(h *Host, home string) string { return statusOf(t, h, home, g.ID) }
 	require.Eventually(t, func() bool { return status(harbour, atHarbour.Home) == "Available" }, patience, 50*time.Millisecond)
 	t.Logf("moved in %s", time.Since(began).Round(10*time.Millisecond))
 	require.Equal(t, "Away", status(shore, atShore.Home))
@@ -96,4 +103,43 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 		return strings.Contains(littoral(harbour, "get handovers"), "over") && status(harbour, atHarbour.Home) == ""
 	}, patience, 100*time.Millisecond, "it hears that the other one has it, and removes what it had")
 	require.Equal(t, "Available", status(shore, atShore.Home))
+}
+
+// TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, and comes home by command when there is room again.
+func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	names := atShore.Settings
+	atShore.Settings = func(name string) (string, bool) {
+		if name == "CONTROLLER_OVERFLOW" {
+			return "1s", true
+		}
+		return names(name)
+	}
+	shore, harbour := start(t, atShore), start(t, atHarbour)
+	nodes := strings.Fields(say(t, shore, "get nodes -o name"))
+	require.NotEmpty(t, nodes)
+	for _, node := range nodes {
+		say(t, shore, "cordon "+strings.TrimPrefix(node, "node/"))
+	}
+	var g group
+	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	available(t, harbour.URL(), atHarbour.Home, g.ID)
+	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
+	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits hello")
+
+	for _, node := range nodes {
+		say(t, shore, "uncordon "+strings.TrimPrefix(node, "node/"))
+	}
+	say(t, shore, "move "+g.ID+" --home")
+	available(t, shore.URL(), atShore.Home, g.ID)
+}
+
+// TestApplyAtAnotherController submits at one host what another is to run.
+func TestApplyAtAnotherController(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	shore, harbour := start(t, atShore), start(t, atHarbour)
+	id := strings.TrimPrefix(strings.TrimSpace(say(t, shore, "apply -f ../../../test/examples/hello.yaml --controller any -o name")), "app/")
+	available(t, harbour.URL(), atHarbour.Home, id)
 }

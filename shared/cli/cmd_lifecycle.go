@@ -63,6 +63,7 @@ type deleteApp struct {
 	appArgument
 	Wait    bool          `default:"true" negatable:"" help:"Wait until it is gone (--no-wait does not)."`
 	Timeout time.Duration `default:"5m" help:"How long it waits."`
+	resultFlags
 }
 
 // Run deletes the application; what runs of it is stopped first.
@@ -70,6 +71,7 @@ func (c *deleteApp) Run(s *session) error {
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
 	}
+	c.progress(s)
 	a, after, err := s.before(c.ID)
 	if err != nil {
 		return err
@@ -80,16 +82,18 @@ func (c *deleteApp) Run(s *session) error {
 		return err
 	case gone:
 		s.screen.line("application %s %s: %s", a.Name, now.Message, a.ID)
-		return nil
+		return c.show(s, now)
 	case a.Desired == "deleted":
 		s.screen.line("application %s still being removed: %s", a.Name, a.ID)
 	default:
 		s.screen.line("application %s stopping, to be deleted: %s", a.Name, a.ID)
 	}
-	if !c.Wait {
-		return nil
+	if c.Wait {
+		if err := s.followFor(c.Timeout, a.ID, after, deleted); err != nil {
+			return err
+		}
 	}
-	return s.followFor(c.Timeout, a.ID, after, deleted)
+	return c.show(s, now)
 }
 
 // change asks for the named application to be as desired, reports it, and waits for it on request.
@@ -156,10 +160,12 @@ type waitApp struct {
 	appArgument
 	For     string        `default:"available" enum:"${goals}" help:"What to wait for: ${goals}."`
 	Timeout time.Duration `default:"5m" help:"How long to wait."`
+	resultFlags
 }
 
 // Run waits; an application that is gone already counts as deleted.
 func (c *waitApp) Run(s *session) error {
+	c.progress(s)
 	g := map[string]goal{"available": available, "finished": finished, "stopped": stopped, "deleted": deleted}[c.For]
 	a, after, err := s.before(c.ID)
 	if err != nil {
@@ -175,5 +181,8 @@ func (c *waitApp) Run(s *session) error {
 	if err := s.followFor(c.Timeout, a.ID, after, g); err != nil {
 		return fmt.Errorf("wait for %s: %w", a.Name, err)
 	}
-	return nil
+	if c.For == "deleted" {
+		return c.show(s, a) // as it was
+	}
+	return c.result(s, a.ID)
 }

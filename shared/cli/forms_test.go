@@ -93,6 +93,14 @@ func TestTypesAndNamesAreWrittenInEveryWay(t *testing.T) {
 	require.Contains(t, h.ok("get", "nodes", "-o", "name"), "node/hub/hub-1\n")
 	require.Contains(t, h.ok("stop", "shop", "-o", "json"), `"desired": "stopped"`)
 	require.Equal(t, "app/"+id+"\n", h.ok("start", "shop", "-o", "name"))
+	h.onPath = func(r *http.Request) int {
+		if r.URL.Path == "/jobmanager/history" {
+			h.work()
+		}
+		return 0
+	}
+	require.Contains(t, h.ok("wait", "shop", "-o", "yaml"), "appName: shop\n")
+	require.Equal(t, "app/"+id+"\n", h.ok("delete", "shop", "--no-wait", "-o", "name"))
 }
 
 // TestTheWordsOfICOSShell: its documented commands do what they did there.

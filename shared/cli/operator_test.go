@@ -3,10 +3,12 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -84,6 +86,40 @@ func TestRevisions(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(h.ok("history", "shop", "-o", "json")), &list))
 	require.Len(t, list, 3)
 	require.EqualValues(t, 1, list[0].Restores)
+}
+
+// TestWhatIsNotAvailableInTimeIsRolledBack to the descriptor that was, where that was available.
+func TestWhatIsNotAvailableInTimeIsRolledBack(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	r := h.run("apply", "-f", "testdata/shop.yaml", "--auto-rollback", "--timeout", "300ms")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "there is no descriptor to go back to", "it is new")
+	r = h.run("apply", "-f", "testdata/shop-green.yaml", "--auto-rollback", "--timeout", "300ms")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "so it was not rolled back", "the former was not available either")
+
+	var working atomic.Bool // the agents do, when the command line looks
+	h.onPath = func(r *http.Request) int {
+		if strings.Contains(r.URL.Path, "/rollback/") {
+			working.Store(true)
+		} else if working.Load() && r.URL.Path == "/jobmanager/history" {
+			h.work()
+		}
+		return 0
+	}
+	working.Store(true)
+	if r := h.run("wait", "app", "shop", "--timeout", "5s"); r.code != 0 {
+		t.Fatal(h.ok("get", "jobs"), h.ok("describe", "shop"))
+	}
+	working.Store(false)
+	r = h.run("apply", "-f", "testdata/shop.yaml", "--auto-rollback", "--timeout", "10s")
+	require.Equal(t, 1, r.code, "it failed all the same")
+	require.Contains(t, r.out, "rolled back to revision 2")
+	if r := h.run("wait", "app", "shop", "--timeout", "5s"); r.code != 0 {
+		t.Fatal(h.ok("get", "jobs", "-o", "yaml"), h.ok("describe", "shop"), h.ok("events", "--app", "shop"))
+	}
+	require.Equal(t, h.ok("get", "app", "shop", "-o", "descriptor", "--revision", "2"), h.ok("get", "app", "shop", "-o", "descriptor"))
 }
 
 func TestEdit(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/shared/api"
 )
 
 // format is how a command shows what it found.
@@ -47,16 +49,24 @@ func (f *resultFlags) progress(s *session) {
 
 // result prints the application as it is now.
 func (f *resultFlags) result(s *session, id string) error {
-	switch {
-	case f.Output == asName:
-		_, err := fmt.Fprintln(s.out, "app/"+id)
-		return err
-	case !f.Output.structured():
-		return nil
+	if !f.Output.structured() {
+		return f.show(s, &api.Application{ID: id})
 	}
 	a, err := s.client.Application(s.ctx, id)
 	if err != nil {
 		return err
+	}
+	return f.show(s, a)
+}
+
+// show prints an application in the form that programs read; people have seen what happened.
+func (f *resultFlags) show(s *session, a *api.Application) error {
+	switch {
+	case f.Output == asName:
+		_, err := fmt.Fprintln(s.out, "app/"+a.ID)
+		return err
+	case !f.Output.structured():
+		return nil
 	}
 	return s.print(f.Output, a)
 }

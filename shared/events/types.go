@@ -36,6 +36,7 @@ const (
 	ValuePublished       = "dev.littoral.value.published.v1"       // somebody changed a key of the bus
 	AlertReceived        = "dev.littoral.alert.received.v1"        // about a policy, new to us
 	PolicyFirst          = "dev.littoral.policy.first.v1"          // created while there was no other, and no application
+	ClockWanted          = "dev.littoral.clock.wanted.v1"          // created: something that a PingSource looks after, which may rest
 	PolicyChanged        = "dev.littoral.policy.changed.v1"        // the rule store has to follow
 	PolicyViolated       = "dev.littoral.policy.violated.v1"       // an episode began, or goes on after its end
 	PolicyResolved       = "dev.littoral.policy.resolved.v1"       // nothing violates it any more
@@ -115,6 +116,11 @@ func (j Job) Attributes() map[string]string {
 type Handover struct {
 	ID    uuid.UUID `json:"id"` // of the application
 	Epoch int64     `json:"epoch"`
+}
+
+// Clock is the data of ClockWanted.
+type Clock struct {
+	Need string `json:"need"` // the PingSource's label littoral.dev/ticks-while
 }
 
 // Node is the data of NodeDrained.

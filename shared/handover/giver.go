@@ -132,6 +132,9 @@ func Let(ctx context.Context, tx *store.Tx, id uuid.UUID, epoch int64, address s
 	if err := h.save(ctx, tx, message); err != nil {
 		return err
 	}
+	if err := tickFor(ctx, tx); err != nil {
+		return err
+	}
 	return application.Release(ctx, tx, id, application.Away{Controller: h.Peer, Address: address}, message)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -171,6 +172,11 @@ func (h *Handover) save(ctx context.Context, tx *store.Tx, message string) error
 	return history.Record(ctx, tx, history.Entry{
 		ApplicationID: &h.Application, Event: "handover." + string(h.State), Message: fmt.Sprintf("%s (controller epoch %d)", message, h.Epoch),
 	})
+}
+
+// tickFor resumes the clocks that look after hand-overs.
+func tickFor(ctx context.Context, tx *store.Tx) error {
+	return tx.Emit(ctx, events.ClockWanted, events.Clocks, events.Clock{Need: "handovers"})
 }
 
 // after is so long from now, by the clock of this controller's Postgres.

@@ -42,7 +42,10 @@ func Accept(ctx context.Context, tx *store.Tx, peer string, id uuid.UUID, epoch 
 		}
 	}
 	h.State, h.Peer, h.Epoch, h.Content, h.Until, h.Recalled = Accepted, peer, epoch, &content, nil, false
-	return h.save(ctx, tx, "accepted from controller "+peer)
+	if err := h.save(ctx, tx, "accepted from controller "+peer); err != nil {
+		return err
+	}
+	return tickFor(ctx, tx)
 }
 
 // ClaimsOf returns what this controller asks a peer for: a claim for each application that it has from it, by the name of the

@@ -316,7 +316,10 @@ func Subscribe(ctx context.Context, tx *store.Tx, kind, owner string, s Subscrip
 		return nil, err
 	}
 	out := &Stored{ID: id, Kind: kind, Owner: owner, Body: s}
-	if err := out.save(ctx, tx); err != nil || !s.Test {
+	if err := out.save(ctx, tx); err != nil {
+		return out, err
+	}
+	if err := tx.Emit(ctx, events.ClockWanted, events.Clocks, events.Clock{Need: "location-subscriptions"}); err != nil || !s.Test {
 		return out, err
 	}
 	return out, out.tell(ctx, tx, notice{"notificationType": "TestNotification"})

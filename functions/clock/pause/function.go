@@ -1,13 +1,15 @@
-// Package pause suspends PingSources while there is nothing to watch, and resumes them when there is.
+// Package pause suspends PingSources while there is nothing that they look after, and resumes them when there is.
 //
-// It does so for PingSources with the label littoral.dev/rests=true. A suspended one wakes no function, so that an idle
-// system has no pods at all; what its function looks after does not exist then.
+// The label littoral.dev/ticks-while of a PingSource names what that is. A suspended one wakes no function, so that an idle system
+// has no pods at all. One without the label is never suspended.
 package pause
 
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +24,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes:    []string{events.Tick, events.ApplicationFirst, events.PolicyFirst},
+	Consumes:    []string{events.Tick, events.ApplicationFirst, events.PolicyFirst, events.ClockWanted},
 	NoPrewake:   true,
 	Class:       function.Remote,
 	Concurrency: 1,
@@ -30,32 +32,46 @@ var Spec = function.Spec{
 }
 
 const (
-	rests   = "littoral.dev/rests=true" // the label of a PingSource that may rest
-	resumes = "littoral.dev/schedule"   // annotation: the schedule of one that rests
-	never   = "0 0 31 2 *"              // the 31st of February
-	manager = "littoral-clock"          // of the fields that are set here
+	ticksWhile = "littoral.dev/ticks-while" // the label of a PingSource that may rest
+	resumes    = "littoral.dev/schedule"    // annotation: the schedule of one that rests
+	never      = "0 0 31 2 *"               // the 31st of February
+	manager    = "littoral-clock"           // of the fields that are set here
 
 	// An application that is gone for its user may still have removals pending in a cluster, and policies in the rule
 	// store.
-	selectBusy = `select exists (select from applications where deleted_at is null)
-or exists (select from jobs where state <> 'Finished')
-or exists (select from policies where deleted_at is null or rule_done < rule_wanted)
-or exists (select from outbox)`
+	selectNeeds = `select need from (values
+    ('work', exists (select from applications where deleted_at is null)
+        or exists (select from jobs where state <> 'Finished')
+        or exists (select from policies where deleted_at is null or rule_done < rule_wanted)
+        or exists (select from outbox)),
+    ('codeco', exists (select from applications where dialect = 'codeco' and deleted_at is null)),
+    ('handovers', exists (select from handovers where state not in ('home', 'over'))),
+    ('controllers', exists (select from controllers)),
+    ('location-subscriptions', exists (select from mec_subscriptions where not expired))
+) as needs (need, there) where there`
+	lighthouse = "lighthouse" // one is set
+	anything   = "anything"   // of what is in the store
 )
+
+// needs are what PingSources can name.
+var needs = []string{"work", "codeco", "handovers", "controllers", "location-subscriptions", lighthouse, anything}
 
 // PingSources are where clocks are kept.
 var PingSources = schema.GroupVersionResource{Group: "sources.knative.dev", Version: "v1", Resource: "pingsources"}
 
 // Function is the task with its store and the API of the cluster; without that it leaves clocks alone.
 type Function struct {
-	db      *store.DB
-	sources dynamic.ResourceInterface
+	db         *store.DB
+	sources    dynamic.ResourceInterface
+	lighthouse bool
 }
 
 type config struct {
 	// Clocks is where the PingSources are: "in-cluster", or the path of a kubeconfig. Empty leaves them as they are.
 	Clocks    string `envconfig:"CLOCKS"`
 	Namespace string `envconfig:"CLOCKS_NAMESPACE" default:"littoral"`
+
+	Lighthouse string `envconfig:"LIGHTHOUSE"`
 }
 
 // New reads the settings and dials nothing.
@@ -69,6 +85,7 @@ func New(env *function.Env) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CLOCKS: %w", err)
 	}
+	f.lighthouse = c.Lighthouse != ""
 	f.sources = client.Resource(PingSources).Namespace(c.Namespace)
 	return f, nil
 }
@@ -87,35 +104,41 @@ func (f *Function) Run(ctx context.Context) error {
 		return nil
 	}
 	for range rounds {
-		busy, err := f.busy(ctx)
+		there, err := f.needs(ctx)
 		if err != nil {
 			return err
 		}
-		changed, err := f.setAll(ctx, busy)
+		changed, err := f.setAll(ctx, there)
 		if err != nil || !changed {
 			return err
 		}
 	}
-	return problem.New(problem.Unavailable, "there is something to watch now and then; try again")
+	return problem.New(problem.Unavailable, "what there is to watch comes and goes; try again")
 }
 
-// busy reports whether there is something to watch.
-func (f *Function) busy(ctx context.Context) (busy bool, err error) {
-	if err := f.db.QueryRow(ctx, selectBusy).Scan(&busy); err != nil {
-		return false, fmt.Errorf("look for something to watch: %w", err)
+// needs returns what there is to look after.
+func (f *Function) needs(ctx context.Context) ([]string, error) {
+	there, err := store.Collect(ctx, f.db, "look for something to watch", pgx.RowTo[string], selectNeeds)
+	if len(there) > 0 {
+		there = append(there, anything)
 	}
-	return busy, nil
+	if f.lighthouse {
+		there = append(there, lighthouse)
+	}
+	return there, err
 }
 
 // setAll sets every clock. changed is false if all were as they shall be.
-func (f *Function) setAll(ctx context.Context, busy bool) (changed bool, err error) {
+func (f *Function) setAll(ctx context.Context, there []string) (changed bool, err error) {
 	var clocks []unstructured.Unstructured
-	err = kube.Each(ctx, f.sources, rests, func(u *unstructured.Unstructured) { clocks = append(clocks, *u) })
+	err = kube.Each(ctx, f.sources, ticksWhile, func(u *unstructured.Unstructured) { clocks = append(clocks, *u) })
 	if err != nil {
 		return false, fmt.Errorf("list the clocks: %w", err)
 	}
 	for i := range clocks {
-		set, err := f.set(ctx, &clocks[i], busy)
+		need := clocks[i].GetLabels()[ticksWhile]
+		// A need that this version does not know is one of another, which is being rolled out.
+		set, err := f.set(ctx, &clocks[i], slices.Contains(there, need) || !slices.Contains(needs, need))
 		if err != nil {
 			return false, err
 		}

@@ -2,8 +2,11 @@ package pause_test
 
 import (
 	"context"
+	"encoding/json"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/littoral-project/littoral/functions/clock/pause"
+	"github.com/littoral-project/littoral/infra/runner/manifests"
+	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
@@ -22,6 +27,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -38,7 +44,7 @@ components:
 	never   = "0 0 31 2 *"
 )
 
-// tower is the function with a cluster that has two PingSources that may be suspended and one that may not.
+// tower is the function with a cluster that has PingSources that may be suspended and one that may not.
 type tower struct {
 	*testing.T
 
@@ -52,20 +58,26 @@ func newTower(t *testing.T) tower {
 	w := tower{T: t, db: storetest.New(t), api: kubeapi.Start(t, []string{"littoral"}, nil)}
 	w.api.Define("sources.knative.dev", "v1", "PingSource", "pingsources", true)
 	for name, clock := range map[string]string{
-		"tick":    `"labels": {"littoral.dev/rests": "true"}}, "spec": {"schedule": "*/5 * * * *", "sink": {}}`,
-		"sweep":   `"labels": {"littoral.dev/rests": "true"}}, "spec": {"schedule": "*/10 * * * *", "sink": {}}`,
+		"tick":    `"labels": {"littoral.dev/ticks-while": "work"}}, "spec": {"schedule": "*/5 * * * *", "sink": {}}`,
+		"sweep":   `"labels": {"littoral.dev/ticks-while": "work"}}, "spec": {"schedule": "*/10 * * * *", "sink": {}}`,
 		"archive": `"labels": {"else": "true"}}, "spec": {"schedule": "23 3 * * *", "sink": {}}`,
 	} {
 		w.api.Put(t, sources+name, `{"apiVersion": "sources.knative.dev/v1", "kind": "PingSource",
 			"metadata": {"name": "`+name+`", "namespace": "littoral", `+clock+`}`)
 	}
+	w.open(map[string]string{})
+	return w
+}
+
+// open makes the function with these settings.
+func (w *tower) open(given map[string]string) {
+	w.Helper()
+	given["CLOCK_PAUSE_CLOCKS"] = w.api.KubeconfigFile(w, "clocks")
 	var err error
 	w.function, err = pause.New(function.Platform{
-		DB: w.db, Log: slog.New(slog.DiscardHandler),
-		Settings: settings.Map(map[string]string{"CLOCK_PAUSE_CLOCKS": w.api.KubeconfigFile(t, "clocks")}),
+		DB: w.db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map(given),
 	}.Env("clock-pause"))
-	require.NoError(t, err)
-	return w
+	require.NoError(w, err)
 }
 
 func (w tower) schedules() map[string]string {
@@ -253,6 +265,58 @@ func TestTheFirstPolicyResumesItsClocks(t *testing.T) {
 	w.submit()
 	w.create("of an application, or beside it")
 	require.Equal(t, []uuid.UUID{one}, w.notified(events.PolicyFirst))
+}
+
+// TestEachClockTicksForWhatItLooksAfter: of the PingSources that are deployed those tick that have something to do, and those
+// that never rest.
+func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
+	t.Parallel()
+	deployed, err := manifests.Load(map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, "/knative/overlays/laptop")
+	require.NoError(t, err)
+	nightly := []string{"clock-pause-nightly", "jobmanager-archive"}
+	for need, row := range map[string]struct{ sql, lighthouse string }{
+		"nothing":                {},
+		"codeco":                 {sql: `insert into applications (id, name, namespace, descriptor, desired, dialect) values (gen_random_uuid(), 'a', 'a', '', 'running', 'codeco')`},
+		"handovers":              {sql: `insert into handovers (application_id, side, state, peer, epoch) values (gen_random_uuid(), 'receiver', 'accepted', 'p', 1)`},
+		"controllers":            {sql: `insert into controllers (address, name, owner) values ('http://a.example', 'a', 'a')`},
+		"location-subscriptions": {sql: `insert into mec_subscriptions (id, kind, owner, body) values (gen_random_uuid(), 'users', 'a', '{}')`},
+		"lighthouse":             {lighthouse: "http://lighthouse.example"},
+	} {
+		t.Run(need, func(t *testing.T) {
+			t.Parallel()
+			w := tower{T: t, db: storetest.New(t), api: kubeapi.Start(t, []string{"littoral"}, nil)}
+			w.api.Define("sources.knative.dev", "v1", "PingSource", "pingsources", true)
+			want := slices.Clone(nightly)
+			for key, source := range deployed.PingSources {
+				source.Namespace = "littoral"
+				body, err := json.Marshal(source)
+				require.NoError(t, err)
+				w.api.Put(t, sources+key.Name, string(body))
+				switch label := source.Labels["littoral.dev/ticks-while"]; {
+				case label == "":
+					require.Contains(t, nightly, key.Name, "a clock that never rests keeps the system awake")
+				case label == need, label == "anything" && row.sql != "", label == "work" && need == "codeco":
+					want = append(want, key.Name)
+				}
+			}
+			require.NotEmpty(t, want)
+			if row.sql != "" {
+				_, err := w.db.Exec(t.Context(), row.sql)
+				require.NoError(t, err)
+			}
+			w.open(map[string]string{"LIGHTHOUSE": row.lighthouse})
+			require.NoError(t, w.function.Run(t.Context()))
+			var ticking []string
+			for key := range deployed.PingSources {
+				schedule, _, err := unstructured.NestedString(w.api.Get(sources+key.Name).Object, "spec", "schedule")
+				require.NoError(t, err)
+				if schedule != never {
+					ticking = append(ticking, key.Name)
+				}
+			}
+			require.ElementsMatch(t, want, ticking)
+		})
+	}
 }
 
 func TestWithoutACluster(t *testing.T) {

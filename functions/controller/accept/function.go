@@ -8,6 +8,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/dialect"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/handover"
 	"github.com/littoral-project/littoral/shared/peer"
@@ -18,6 +19,7 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "PUT /controller/applications/{application}", Role: auth.Controller}},
 	Needs:  []function.Need{function.ClientCredentials, function.Peers},
+	Emits:  []string{events.ClockWanted},
 	// A descriptor as JSON may be longer than itself.
 	MaxBody: 3 << 20,
 }

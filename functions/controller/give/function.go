@@ -22,7 +22,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.HandoverRequested},
-	Emits:    []string{events.HandoverRequested, events.ApplicationStopped, events.JobReady},
+	Emits:    []string{events.HandoverRequested, events.ApplicationStopped, events.JobReady, events.ClockWanted},
 	Class:    function.Remote,
 	Needs:    []function.Need{function.ClientCredentials, function.Peers},
 }

@@ -23,7 +23,7 @@ var Spec = function.Spec{
 }
 
 type config struct {
-	Rest time.Duration `envconfig:"CONTROLLER_OVERFLOW"` // from one attempt to the next for the same application; 0 = never
+	Rest time.Duration `envconfig:"CONTROLLER_OVERFLOW" default:"0s"` // from one attempt to the next for the same application; 0 = never
 }
 
 // Function is the reaction with its setting.

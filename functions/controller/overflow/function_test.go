@@ -82,7 +82,7 @@ func TestWhatFitsNowhereIsOffered(t *testing.T) {
 func TestWithoutTheSettingItStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.unplaced("")
+	w.unplaced("0s")
 	require.Empty(t, w.state())
 }
 
@@ -90,7 +90,9 @@ func TestWhatNobodyTookIsOfferedAgainAfterARest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.unplaced("10m")
-	w.Must(func(ctx context.Context, tx *store.Tx) error { return handover.Keep(ctx, tx, w.id, 1, "no controller takes it") })
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return handover.Keep(ctx, tx, w.id, 1, "no controller takes it")
+	})
 	w.unplaced("10m")
 	require.Equal(t, handover.Home, w.state())
 	w.unplaced("1ns")

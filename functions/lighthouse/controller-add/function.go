@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
 	"github.com/littoral-project/littoral/shared/lighthouse"
@@ -16,6 +17,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /api/v3/controller/{$}", Role: auth.Controller, Aliases: []string{"POST /api/v3/controller"}}},
+	Emits:  []string{events.ClockWanted},
 	Needs:  []function.Need{function.SignIn}, // refresh tokens are sent as api_key
 }
 
@@ -43,10 +45,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusAccepted
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		fresh, err := lighthouse.Register(ctx, tx, c, auth.From(ctx).Subject, f.config.Timeout)
-		if fresh {
-			status = http.StatusCreated
+		if err != nil || !fresh {
+			return err
 		}
-		return err
+		status = http.StatusCreated
+		return tx.Emit(ctx, events.ClockWanted, events.Clocks, events.Clock{Need: "controllers"})
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST " + mec.Root + "/subscriptions/{kind}", Role: auth.Operator}},
-	Emits:  []string{events.LocationNoticed},
+	Emits:  []string{events.LocationNoticed, events.ClockWanted},
 }
 
 // Function is the operation with its store.

@@ -372,7 +372,7 @@ func TestTheIdleSystemSleeps(t *testing.T) {
 	require.Empty(t, all, "somebody else's applications run here")
 	w.eventually("the clocks rest", func() bool {
 		w.nudge("clock-pause")
-		clocks := strings.Split(w.kubectl("get", "pingsource", "-l", "littoral.dev/rests=true", "-o",
+		clocks := strings.Split(w.kubectl("get", "pingsource", "-l", "littoral.dev/ticks-while", "-o",
 			`jsonpath={range .items[*]}{.spec.schedule},{end}`), ",")
 		return len(clocks) > 1 && !slices.ContainsFunc(clocks[:len(clocks)-1], func(schedule string) bool { return schedule != never })
 	})

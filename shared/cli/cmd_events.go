@@ -10,7 +10,9 @@ import (
 )
 
 type eventsCommand struct {
-	App       string        `placeholder:"ID" complete:"app" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
+	ID string `arg:"" optional:"" xor:"app" complete:"app" help:"The same as --app."`
+
+	App       string        `xor:"app" placeholder:"ID" complete:"app" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
 	Since     time.Duration `placeholder:"TIME" help:"Only of that time, such as 1h."`
 	Component string        `placeholder:"NAME" help:"Only of this component."`
 	Type      []string      `placeholder:"EVENT" help:"Only events of this type, such as job.finished; repeatable."`
@@ -36,6 +38,9 @@ type events struct {
 
 // Run shows what happened, and with -w what happens.
 func (c *eventsCommand) Run(s *session) error {
+	if c.ID != "" {
+		c.App = c.ID
+	}
 	if c.Tail < 1 || c.Tail > 1000 {
 		return usagef("--tail must be from 1 to 1000, not %d", c.Tail)
 	}

@@ -67,6 +67,12 @@ func statusOf(t *testing.T, h *Host, home, id string) string {
 	return fmt.Sprint(answer.Status)
 }
 
+// runsAt waits until the application is available at the host, which may not know it yet.
+func runsAt(t *testing.T, h *Host, home, id string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return statusOf(t, h, home, id) == "Available" }, 2*patience, 100*time.Millisecond)
+}
+
 // TestAnApplicationMovesBetweenTwoHosts, by command; is taken over when the host that has it is lost; and the host that comes
 // back removes what it had.
 func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
@@ -88,7 +94,7 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 	began := time.Now()
 	littoral(shore, "move hello --to harbour")
 	status := func(h *Host, home string) string { return statusOf(t, h, home, g.ID) }
-	require.Eventually(t, func() bool { return status(harbour, atHarbour.Home) == "Available" }, patience, 50*time.Millisecond)
+	runsAt(t, harbour, atHarbour.Home, g.ID)
 	t.Logf("moved in %s", time.Since(began).Round(10*time.Millisecond))
 	require.Equal(t, "Away", status(shore, atShore.Home))
 	require.Eventually(t, func() bool {
@@ -124,15 +130,15 @@ func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	}
 	var g group
 	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
-	available(t, harbour.URL(), atHarbour.Home, g.ID)
+	runsAt(t, harbour, atHarbour.Home, g.ID)
 	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
-	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits hello")
+	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits web, greetings")
 
 	for _, node := range nodes {
 		say(t, shore, "uncordon "+strings.TrimPrefix(node, "node/"))
 	}
 	say(t, shore, "move "+g.ID+" --home")
-	available(t, shore.URL(), atShore.Home, g.ID)
+	runsAt(t, shore, atShore.Home, g.ID)
 }
 
 // TestApplyAtAnotherController submits at one host what another is to run.
@@ -140,6 +146,9 @@ func TestApplyAtAnotherController(t *testing.T) {
 	t.Parallel()
 	atShore, atHarbour := two(t)
 	shore, harbour := start(t, atShore), start(t, atHarbour)
-	id := strings.TrimPrefix(strings.TrimSpace(say(t, shore, "apply -f ../../../test/examples/hello.yaml --controller any -o name")), "app/")
-	available(t, harbour.URL(), atHarbour.Home, id)
+	require.Eventually(t, func() bool { return strings.Contains(say(t, harbour, "get nodes -o name"), "node/") }, patience, 100*time.Millisecond,
+		"it knows its nodes, so that it can offer something")
+	_, id, found := strings.Cut(say(t, shore, "apply -f ../../../test/examples/hello.yaml --controller any -o name"), "app/")
+	require.True(t, found)
+	runsAt(t, harbour, atHarbour.Home, strings.TrimSpace(id))
 }

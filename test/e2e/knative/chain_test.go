@@ -381,6 +381,6 @@ func TestTheIdleSystemSleeps(t *testing.T) {
 	id := w.submit(t, application("e2e-first"))
 	w.available(id)
 	w.eventually("the clocks tick again", func() bool {
-		return !strings.Contains(w.kubectl("get", "pingsource", "-o", "jsonpath={.items[*].spec.schedule}"), never)
+		return !strings.Contains(w.kubectl("get", "pingsource", "-l", "littoral.dev/ticks-while=work", "-o", "jsonpath={.items[*].spec.schedule}"), never)
 	})
 }

@@ -59,6 +59,10 @@ $(DEX)/dex: scripts/tools/dex/go.mod scripts/tools/dex/build.sh
 e2e-login: $(DEX)/dex ## test signing in at the laptop's issuer and at dex (the first run builds it)
 	LITTORAL_DEX="$(CURDIR)/$(DEX)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/login
 
+.PHONY: e2e-docker
+e2e-docker: ## carry out compose files on a real container engine: Podman, or that of LITTORAL_TEST_ENGINE (says so where none runs)
+	$(GO) run ./scripts/with-engine -- $(GO) test -count=1 -v -run '_real$$' ./shared/orchestrator/engine
+
 ZENOH := bin/tools/zenoh
 
 $(ZENOH)/node_modules: test/zenoh/package.json test/zenoh/package-lock.json

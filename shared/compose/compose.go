@@ -118,6 +118,9 @@ func (p *Project) Text() (string, error) {
 	return string(bytes.ReplaceAll(text, []byte("$"), []byte("$$"))), err
 }
 
+// Of is what the specification's library knows of the project, for an engine that carries it out itself.
+func (p *Project) Of() *types.Project { return p.of }
+
 // Services names the services, with how often each runs, in order.
 func (p *Project) Services() (names []string, replicas map[string]int64) {
 	replicas = map[string]int64{}

@@ -58,6 +58,21 @@ func (r Record) Lacking(j *job.Job) (scalings []job.Remedy, ok bool) {
 	return scalings[last+1:], last >= 0
 }
 
+// Start says from what the text that a copy with this record runs is to be made, for orchestrators that keep that text:
+// the former one (of what is deployed, or ""), the contents to write over it (nil = none), and the scalings to carry out
+// after that. A scaling starts from what is deployed, unless that is of another content; a patch leaves what it does not
+// name.
+func (r Record) Start(j *job.Job, deployed string) (former string, contents []job.Content, scalings []job.Remedy) {
+	lacking, keeps := r.Lacking(j)
+	if keeps && ScalesOnly(j) && deployed != "" {
+		return deployed, nil, lacking
+	}
+	if j.Type == job.Update && j.SubType == string(job.Patch) {
+		former = deployed
+	}
+	return former, j.Instruction.Contents, Scalings(j)
+}
+
 // Unsupported returns why no orchestrator can carry out the remediation that the job asks for; nil when one can, or
 // when the job asks for none. The copy then stays as it is.
 func Unsupported(j *job.Job) *Refusal {

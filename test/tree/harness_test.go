@@ -43,11 +43,12 @@ var brokers = map[string]string{
 
 // agents are packages that take jobs over the API without inprocess.Agent, and why.
 var agents = map[string]string{
-	"functions/jobmanager/job-promote": "not of tests: the operation itself",
-	"infra/runner/fleet":               "not of tests: the agents of the simulated fleet",
-	"test/bench":                       "measures single calls, outside of tests",
-	"test/contracts":                   "tries each form of each call",
-	"test/inprocess":                   "the agent",
+	"functions/jobmanager/job-promote":    "not of tests: the operation itself",
+	"infra/runner/fleet":                  "not of tests: the agents of the simulated fleet",
+	"shared/orchestrator/deployer/polled": "not of tests: the agent of a machine",
+	"test/bench":                          "measures single calls, outside of tests",
+	"test/contracts":                      "tries each form of each call",
+	"test/inprocess":                      "the agent",
 }
 
 // TestThereIsOneHarness: a test runs the functions with test/inprocess, and what is below them with applicationtest.World; its

@@ -51,7 +51,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.KubeCA, "kube-ca-file", serviceAccount+"ca.crt", "certificate authority of it")
 	f.StringVar(&o.Agent, "agent-id", "", "icos_agent_id: the agent that serves this node")
 	f.StringVar(&o.AgentName, "agent-name", "", "its name (default: its id)")
-	f.StringVar(&o.Orchestrator, "orchestrator", "", "ocm, nuvla or kubernetes: says that the agent orchestrates this cluster")
+	f.StringVar(&o.Orchestrator, "orchestrator", "", "ocm, nuvla, kubernetes or compose: says that the agent orchestrates this cluster")
 	f.StringVar(&o.Controller, "controller-id", "", "icos_controller_id: the controller that owns the agent")
 	f.StringVar(&o.Cluster, "cluster-id", "", "icos_cluster_id (default: the uid of kube-system, else the machine's id)")
 	f.StringVar(&o.ClusterName, "cluster-name", "", "name of the managed cluster of Open Cluster Management")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Options struct {
 	Every time.Duration // between two rounds of telemetry; 0 = Pace
 	Poll  time.Duration // between two polls of an agent for work; 0 = DefaultPoll, or longer for many agents
 	Delay time.Duration // from taking a job until it is Available; 0 = none
+
+	Left []string // orchestrators whose jobs the agents leave to functions
 
 	Log *slog.Logger     // nil = slog.Default()
 	Now func() time.Time // nil = time.Now
@@ -97,7 +100,7 @@ func New(o Options) (*Fleet, error) {
 		agents: map[string]*agent{}, series: map[string]map[string]prometheus.Sample{},
 	}
 	for _, c := range f.plan.Clusters {
-		if o.API != "" {
+		if o.API != "" && !slices.Contains(o.Left, c.Type) {
 			f.agents[c.Name] = newAgent(f, c)
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/observe"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/triggers"
@@ -390,8 +391,12 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	if plan == nil {
 		return nil
 	}
+	var left []string
+	if h.settings.Nuvla != "" {
+		left = append(left, kinds.Nuvla)
+	}
 	h.fleet, err = fleet.New(fleet.Options{
-		Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
+		Left: left, Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
 		API: h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll,
 		Every: h.settings.FleetEvery, Log: h.log,
 	})
@@ -407,6 +412,8 @@ type own struct {
 	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job until it is Available
 	FleetPoll  time.Duration `envconfig:"FLEET_POLL"`                  // between an agent's polls; 0 = the fleet's default
 	FleetEvery time.Duration `envconfig:"FLEET_EVERY"`                 // between rounds of telemetry; 0 = the fleet's default
+
+	Nuvla string `envconfig:"NUVLA_ENDPOINT"` // with it, the functions carry out its jobs
 
 	databaseURL string
 }

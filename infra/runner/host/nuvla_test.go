@@ -35,7 +35,6 @@ func TestALaptopDeploysThroughNuvla(t *testing.T) {
 	o.Database = storetest.URL(t)
 	o.Settings = settings.Map(map[string]string{
 		"NUVLA_ENDPOINT": server.URL, "NUVLA_API_KEY": nuvla.Key, "NUVLA_API_SECRET": nuvla.Secret,
-		"FLEET_POLL": "1h", // its own agents would take the jobs too
 	})
 	h := start(t, o)
 	var g group

@@ -14,13 +14,14 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer/stored"
 	"github.com/littoral-project/littoral/shared/orchestrator/dress"
 )
 
 // Spec declares a deploy-*.
 func Spec() function.Spec {
 	return function.Spec{
-		Consumes: []string{events.JobReady}, Emits: deployer.Emits, Class: function.Remote, Kubernetes: true,
+		Consumes: []string{events.JobReady}, Emits: stored.Emits, Class: function.Remote, Kubernetes: true,
 		Needs: []function.Need{function.BusTokens},
 	}
 }
@@ -28,7 +29,7 @@ func Spec() function.Spec {
 // SyncSpec declares a sync-*. watches are the objects of the orchestrator that wake it when they change.
 func SyncSpec(watches ...function.Watch) function.Spec {
 	s := function.Spec{
-		Consumes: []string{events.Tick}, Emits: deployer.Emits, Class: function.Batch,
+		Consumes: []string{events.Tick}, Emits: stored.Emits, Class: function.Batch,
 		Timeout:    2 * time.Minute, // with the time between two ticks it stays under the lease of a job
 		Kubernetes: true, Watches: watches, Needs: []function.Need{function.BusTokens},
 	}
@@ -100,7 +101,7 @@ func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*
 	if err := env.Config(&added); err != nil {
 		return nil, err
 	}
-	return deployer.Open(deployer.Platform{
+	return stored.Open(stored.Platform{
 		DB: env.DB, Log: env.Log, Config: env.Config, Transport: env.Observe.Transport,
 	}, kind, func(c Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 		o, err := open(c, wrap)

@@ -9,23 +9,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/store"
 )
-
-// Emits lists the events that carrying out jobs may produce.
-var Emits = []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted}
 
 // Settings is read from the environment by envconfig.
 type Settings struct {
@@ -42,35 +35,11 @@ type Settings struct {
 
 // Deployer carries out jobs of one orchestrator.
 type Deployer struct {
-	DB           *store.DB
+	Jobs         Jobs
 	Log          *slog.Logger
 	Orchestrator orchestrator.Orchestrator // nil: none is configured, jobs are left to agents that poll
 	Kind         string                    // as targets name the orchestrator: ocm, kubernetes
 	Settings     Settings
-}
-
-// Platform is what a carrier is made from.
-type Platform struct {
-	DB        *store.DB
-	Log       *slog.Logger
-	Config    func(into any) error                      // reads the settings
-	Transport func(http.RoundTripper) http.RoundTripper // around calls to the orchestrator
-}
-
-// Open returns a carrier. kind is what targets call the orchestrator; open makes it from its settings and the wrapper
-// for its HTTP calls. Nothing is dialled.
-func Open[Config any](
-	p Platform, kind string,
-	open func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error),
-) (*Deployer, error) {
-	c := &Deployer{DB: p.DB, Log: p.Log, Kind: kind}
-	var config Config
-	if err := errors.Join(p.Config(&c.Settings), p.Config(&config)); err != nil {
-		return nil, err
-	}
-	var err error
-	c.Orchestrator, err = open(config, p.Transport)
-	return c, err
 }
 
 // Work carries out the job that a JobReady event is about.
@@ -100,7 +69,7 @@ func (c *Deployer) execute(ctx context.Context, about events.Job, wait time.Dura
 	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
 	}
-	j, err := job.Get(ctx, c.DB, about.ID)
+	j, err := c.Jobs.Get(ctx, about.ID)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
 		return nil
@@ -118,12 +87,7 @@ func (c *Deployer) execute(ctx context.Context, about events.Job, wait time.Dura
 
 // claimAndDeploy claims the job and carries it out.
 func (c *Deployer) claimAndDeploy(ctx context.Context, about events.Job, wait time.Duration) error {
-	var j *job.Job
-	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		var err error
-		j, err = job.ClaimEpoch(ctx, tx, about.ID, about.Epoch, c.id(), c.Settings.Lease)
-		return err
-	})
+	j, err := c.Jobs.Claim(ctx, about.ID, about.Epoch, c.id(), c.Settings.Lease)
 	if err != nil || j == nil {
 		return err
 	}
@@ -209,7 +173,7 @@ func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
 	}
-	heir, err := job.Get(ctx, c.DB, *j.Cleans)
+	heir, err := c.Jobs.Get(ctx, *j.Cleans)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
 		return false, nil
@@ -259,39 +223,15 @@ func (c *Deployer) report(ctx context.Context, j *job.Job, s *orchestrator.Statu
 		return problem.Wrap(problem.Unavailable, ctx.Err(), "job %s in %s was not looked at in time", j.ID, j.Cluster)
 	}
 	state, conditions := s.Verdict(j)
-	fenced, changed := false, false
-	err := c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		fenced, changed = false, false
-		if j.Type == job.Delete {
-			application.LockOfRemoval(tx, j.ID)
-		}
-		now, err := job.Lock(ctx, tx, j.ID)
-		switch {
-		case problem.KindOf(err) == problem.NotFound:
-			fenced = true
-			return nil
-		case err != nil:
-			return err
-		case now.OwnerID != c.id() || now.Epoch != j.Epoch:
-			fenced = true
-			return nil
-		case now.State == job.Created:
-			return nil // its change has emitted an event
-		case !sameWork(now, j):
-			changed = true
-			return nil
-		}
-		_, err = application.Report(ctx, tx, job.Report{
-			ID: j.ID, OwnerID: c.id(), Type: j.Type, State: state, Epoch: j.Epoch, Resource: resource(j, conditions),
-		}, c.lease(conditions))
-		return err
-	})
+	outcome, err := c.Jobs.Report(context.WithoutCancel(ctx), j, job.Report{
+		ID: j.ID, OwnerID: c.id(), Type: j.Type, State: state, Epoch: j.Epoch, Resource: resource(j, conditions),
+	}, c.lease(conditions))
 	switch {
 	case err != nil:
 		return err
-	case changed:
+	case outcome == Changed:
 		return c.converge(ctx, j)
-	case !fenced, j.Type == job.Delete:
+	case outcome != Fenced, j.Type == job.Delete:
 		return nil
 	}
 	c.Log.InfoContext(ctx, "fenced: the job has moved on", "job_id", j.ID, "epoch", j.Epoch)
@@ -319,13 +259,13 @@ func nowhere(conditions []job.Condition) bool {
 // carries out the change may have been faster, so that our older content now lies over it.
 func (c *Deployer) converge(ctx context.Context, written *job.Job) error {
 	for {
-		now, err := job.Get(ctx, c.DB, written.ID)
+		now, err := c.Jobs.Get(ctx, written.ID)
 		switch {
 		case problem.KindOf(err) == problem.NotFound:
 			return nil
 		case err != nil:
 			return err
-		case now.OwnerID != c.id(), now.Epoch != written.Epoch, now.State == job.Created, sameWork(now, written):
+		case now.OwnerID != c.id(), now.Epoch != written.Epoch, now.State == job.Created, SameWork(now, written):
 			return nil
 		}
 		if err := c.apply(ctx, now); err != nil && !isReported(err) {
@@ -340,13 +280,6 @@ func isReported(err error) bool {
 	var refusal *orchestrator.Refusal
 	return errors.As(err, &refusal) || errors.Is(err, orchestrator.ErrFenced) ||
 		errors.Is(err, orchestrator.ErrLeaving) || errors.Is(err, orchestrator.ErrSilent)
-}
-
-// sameWork reports whether two readings of a job ask for the same. Two remediations of one type are two different
-// requests.
-func sameWork(a, b *job.Job) bool {
-	return a.Type == b.Type && a.SubType == b.SubType && reflect.DeepEqual(a.Instruction, b.Instruction) &&
-		slices.EqualFunc(a.Remediations, b.Remediations, func(a, b job.Remedy) bool { return a.ID == b.ID })
 }
 
 // resource describes the copy for a report. In an unknown cluster it has no UUID: with one, new content would make the

@@ -27,6 +27,7 @@ import (
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer/stored"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -57,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	client, err := kube.New(w.hub.URL, &transport.Config{})
 	require.NoError(t, err)
 	w.carrier = &deployer.Deployer{
-		DB: w.DB, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
+		Jobs: stored.New(w.DB), Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
 		Settings: deployer.Settings{Lease: time.Minute},
 	}
 	return w

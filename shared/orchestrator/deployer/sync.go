@@ -13,7 +13,6 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/store"
 )
 
 const (
@@ -28,7 +27,7 @@ func (c *Deployer) Sync(ctx context.Context) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
-	missed := c.missed(ctx)
+	missed := c.missed(ctx, 0)
 	// List only now: an older list would lack what missed has just made.
 	listing, cancel := share(ctx, 2)
 	defer cancel()
@@ -48,12 +47,15 @@ func share(ctx context.Context, parts int) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
 
-// missed takes the jobs whose event did not arrive. There may be many, so it watches none of them; held sees their
-// results.
-func (c *Deployer) missed(ctx context.Context) error {
+// Poll takes what may be taken now, and watches each for a while: what an agent does, whom no event wakes.
+func (c *Deployer) Poll(ctx context.Context) error { return c.missed(ctx, c.Settings.Wait) }
+
+// missed takes the jobs whose event did not arrive, and watches each of them for wait. There may be many, so Sync watches
+// none; held sees their results.
+func (c *Deployer) missed(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
-	jobs, err := job.Executable(ctx, c.DB, c.Kind, c.id())
+	jobs, err := c.Jobs.Executable(ctx, c.Kind, c.id())
 	faults := []error{err}
 	for _, j := range jobs {
 		switch {
@@ -61,9 +63,9 @@ func (c *Deployer) missed(ctx context.Context) error {
 			return errors.Join(append(faults, ctx.Err())...)
 		case j.State != job.Created && j.OwnerID == c.id(): // held will look at it
 		case j.State == job.Created && j.OwnerID == "" && time.Since(j.UpdatedAt) > c.Settings.Patience:
-			faults = append(faults, c.claimAndDeploy(ctx, about(j), 0))
+			faults = append(faults, c.claimAndDeploy(ctx, about(j), wait))
 		default:
-			faults = append(faults, c.execute(ctx, about(j), 0))
+			faults = append(faults, c.execute(ctx, about(j), wait))
 		}
 	}
 	return errors.Join(faults...)
@@ -97,7 +99,7 @@ func about(j *job.Job) events.Job {
 
 // held looks at every job that we own, several clusters in parallel. Each cluster gets an equal share of the time left.
 func (c *Deployer) held(ctx context.Context, seen orchestrator.Orchestrator) error {
-	clusters, err := job.HeldIn(ctx, c.DB, c.Kind, c.id())
+	clusters, err := c.Jobs.HeldIn(ctx, c.Kind, c.id())
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (c *Deployer) compareAll(
 	var faults []error
 	var after uuid.UUID
 	for {
-		jobs, more, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, cluster, batch)
+		jobs, more, err := c.Jobs.Held(ctx, c.Kind, c.id(), after, subject, cluster, batch)
 		if err != nil {
 			return errors.Join(append(faults, err)...)
 		}
@@ -177,14 +179,14 @@ func (c *Deployer) compare(ctx context.Context, seen orchestrator.Orchestrator, 
 // stands reports whether the job is still as it was read, which may be long ago when many were looked at before.
 // Whoever has changed it has emitted an event.
 func (c *Deployer) stands(ctx context.Context, j *job.Job) (bool, error) {
-	now, err := job.Get(ctx, c.DB, j.ID)
+	now, err := c.Jobs.Get(ctx, j.ID)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	return now.OwnerID == j.OwnerID && now.Epoch == j.Epoch && now.State == j.State && sameWork(now, j), nil
+	return now.OwnerID == j.OwnerID && now.Epoch == j.Epoch && now.State == j.State && SameWork(now, j), nil
 }
 
 // outdated reports whether the copy is not what the job asks for. That holds for refused copies too: they may have former
@@ -252,12 +254,9 @@ func (c *Deployer) storeConditions(ctx context.Context, j *job.Job, conditions [
 	if j.State == job.Finished && same(j.Conditions, conditions) {
 		return false, nil // nothing new: write nothing
 	}
-	err = c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := job.Observe(ctx, tx, job.Observation{
-			Job: j.ID, Resource: job.Resource{Name: orchestrator.NameOf(j), Conditions: conditions}, OwnerID: c.id(), Epoch: j.Epoch,
-		}, c.lease(conditions))
-		return err
-	})
+	err = c.Jobs.Observe(ctx, job.Observation{
+		Job: j.ID, Resource: job.Resource{Name: orchestrator.NameOf(j), Conditions: conditions}, OwnerID: c.id(), Epoch: j.Epoch,
+	}, c.lease(conditions))
 	if kind := problem.KindOf(err); err != nil && (kind == problem.Conflict || kind == problem.NotFound) {
 		return true, nil
 	}
@@ -275,7 +274,7 @@ func same(a, b []job.Condition) bool {
 // namespace of its application: whoever has rights in another namespace can make a Secret that looks like ours, and
 // must not have us delete things for him.
 func (c *Deployer) overtaken(ctx context.Context, copied orchestrator.Copy) error {
-	j, err := job.Get(ctx, c.DB, copied.Subject)
+	j, err := c.Jobs.Get(ctx, copied.Subject)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
 		return nil
@@ -292,7 +291,7 @@ func (c *Deployer) overtaken(ctx context.Context, copied orchestrator.Copy) erro
 	case copied.Cluster == j.Cluster && !j.Gone() && (j.OwnerID == "" || j.OwnerID == c.id()):
 		return nil // it is about to become the job's copy; another owner would make its own
 	}
-	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, copied.Cluster, batch)
+	open, _, err := c.Jobs.Held(ctx, c.Kind, c.id(), uuid.Nil, &copied.Subject, copied.Cluster, batch)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ const (
 	OCM    = "ocm" // Open Cluster Management
 	Nuvla  = "nuvla"
 	Direct = "kubernetes" // a cluster whose API is used directly; not in ICOS
+	// Compose is one machine with Docker or Podman, whose own agent (infra/agents/edge) polls; not in ICOS.
+	Compose = "compose"
 )
 
 // Engines of clusters and nodes.
@@ -28,6 +30,7 @@ var All = []Kind{
 	{Name: OCM, Engine: Kubernetes, Agents: true},
 	{Name: Nuvla, Engine: Docker},
 	{Name: Direct, Engine: Kubernetes},
+	{Name: Compose, Engine: Docker},
 }
 
 // Of finds the kind of the name.

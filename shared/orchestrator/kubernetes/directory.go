@@ -22,7 +22,7 @@ type Config struct {
 // Open returns the orchestrator for the clusters that the settings name; nil when they name none, and jobs are left to
 // agents that poll. wrap is put around its calls.
 //
-// The error is always nil; it has the shape that deployer.Open takes.
+// The error is always nil; it has the shape that stored.Open takes.
 func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 	if s == (Config{}) {
 		return nil, nil

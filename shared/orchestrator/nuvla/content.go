@@ -9,10 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/label"
-	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/composefile"
 	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
 
@@ -24,25 +22,19 @@ type content struct {
 
 // render writes what the job deploys. A scaling starts from what is deployed, unless that is of another content.
 func render(ctx context.Context, j *job.Job, c *copied) (*content, error) {
-	lacking, keeps := c.record.Lacking(j)
-	keeps = keeps && orchestrator.ScalesOnly(j) && c.deployment != nil && c.deployment.Module.Content.Text != ""
-	former := ""
-	patches := j.Type == job.Update && j.SubType == string(job.Patch)
-	if c.deployment != nil && (keeps || patches) {
-		former = c.deployment.Module.Content.Text
+	deployed := ""
+	if c.deployment != nil {
+		deployed = c.deployment.Module.Content.Text
 	}
-	write := writeKubernetes
+	former, contents, scalings := c.record.Start(j, deployed)
 	if j.Instruction.Type == appmodel.TypeDocker {
-		write = writeCompose
+		return writeCompose(ctx, j, former, contents, scalings)
 	}
-	if keeps {
-		return write(ctx, j, former, nil, lacking)
-	}
-	return write(ctx, j, former, j.Instruction.Contents, orchestrator.Scalings(j))
+	return writeKubernetes(j, former, contents, scalings)
 }
 
 // writeKubernetes writes the objects of the contents, and those of the former text that the contents do not name.
-func writeKubernetes(_ context.Context, j *job.Job, former string, contents []job.Content, scalings []job.Remedy) (*content, error) {
+func writeKubernetes(j *job.Job, former string, contents []job.Content, scalings []job.Remedy) (*content, error) {
 	before, err := manifest.Read([]job.Content{{Name: "deployed", YAML: former}})
 	if err != nil {
 		return nil, err
@@ -104,71 +96,19 @@ func podsOf(o *unstructured.Unstructured) int64 {
 
 // writeCompose writes one compose file.
 func writeCompose(ctx context.Context, j *job.Job, former string, contents []job.Content, scalings []job.Remedy) (*content, error) {
-	bad := func(err error) error {
-		return &orchestrator.Refusal{
-			Reason: orchestrator.ReasonBadManifest, Message: "component " + j.Component + ": " + err.Error(), Err: err,
-		}
-	}
-	var p *compose.Project
-	var err error
-	if former != "" {
-		if p, err = compose.Load(ctx, []compose.File{{Name: "deployed", Text: former}}); err != nil {
-			return nil, bad(err)
-		}
-	}
-	if contents != nil {
-		var files []compose.File
-		for _, c := range contents {
-			files = append(files, compose.File{Name: c.Name, Text: c.YAML})
-		}
-		named, err := compose.Load(ctx, files)
-		if err != nil {
-			return nil, bad(err)
-		}
-		if err := named.Attach(j.Instruction.Requirements.Devices); err != nil {
-			return nil, bad(err)
-		}
-		named.Label(map[string]string{
-			orchestrator.LabelManager: orchestrator.Manager, orchestrator.LabelJob: orchestrator.Subject(j).String(),
-			label.MarkApplication: j.ApplicationName, label.MarkInstance: j.ApplicationID.String(),
-			label.MarkComponent: j.Component, label.MarkResource: orchestrator.ResourceID(j),
-		})
-		if p == nil {
-			p = named
-		} else {
-			p.Replace(named)
-		}
-	}
-	for _, s := range scalings {
-		scale(p, s)
+	p, err := composefile.Build(ctx, j, former, contents, scalings)
+	if err != nil {
+		return nil, err
 	}
 	next := &content{subtype: subtypeCompose}
 	if next.text, err = p.Text(); err != nil {
-		return nil, bad(err)
+		return nil, composefile.Bad(j, err)
 	}
 	names, replicas := p.Services()
 	for _, name := range names {
 		next.runs = append(next.runs, run{name, replicas[name]})
 	}
 	return next, nil
-}
-
-// scale carries out a remediation on each service.
-func scale(p *compose.Project, r job.Remedy) {
-	by := int64(max(r.Step, 1))
-	switch r.Type {
-	case job.ScaleDown:
-		by = -by
-		fallthrough
-	case job.ScaleUp:
-		p.Scale(func(n int64) int64 { return orchestrator.ScaledReplicas(n, by) })
-	case job.ScaleOut, job.ScaleIn:
-		more := r.Type == job.ScaleOut
-		p.Reserve(func(cpu, memory int64) (int64, int64) {
-			return orchestrator.ScaledRequest(cpu, orchestrator.StepCPUMilli, more),
-				orchestrator.ScaledRequest(memory, orchestrator.StepMemoryBytes, more)
-		})
-	}
 }
 
 // numbered reports whether a container's name is that of one of the service's, in any of the forms that engines give

@@ -5448,7 +5448,7 @@ export interface components {
         /** Format: date-time */
         Time: string;
         /** @enum {string} */
-        Orchestrator: "ocm" | "nuvla" | "kubernetes";
+        Orchestrator: "ocm" | "nuvla" | "kubernetes" | "compose";
         /** @enum {string} */
         JobState: "Created" | "Progressing" | "Finished" | "Degraded";
         /** @enum {string} */
@@ -7520,6 +7520,11 @@ export interface operations {
                 "application/json": {
                     /** @description The agent. */
                     owner_id: string;
+                    /**
+                     * Format: int64
+                     * @description Of the job as it was listed. With it, a job that has moved since is refused.
+                     */
+                    epoch?: number;
                 };
             };
         };

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer/polled"
+	"github.com/littoral-project/littoral/shared/orchestrator/engine"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+// edge is the agent.
+type edge struct {
+	o        options
+	log      *slog.Logger
+	engine   *engine.Engine
+	deployer *deployer.Deployer
+
+	mu      sync.Mutex
+	trouble map[string]string // last logged failure of each kind of work; a controller that is away must not fill the log
+	polled  time.Time         // when the controller last answered
+}
+
+func newEdge(o options, to *http.Client, log *slog.Logger) (*edge, error) {
+	if o.Controller == "" || o.Agent == "" {
+		return nil, errors.New("--controller and --agent-id are required")
+	}
+	clusters := []string{o.Agent}
+	if o.Clusters != "" {
+		clusters = strings.Split(o.Clusters, ",")
+	}
+	host, err := socket(o.Engine, "/")
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(client.WithHost(host), client.WithUserAgent("littoral-edge"))
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	e := &edge{
+		o: o, log: log.With("agent_id", o.Agent), trouble: map[string]string{},
+		engine: engine.New(c, engine.Options{Clusters: clusters, HostAccess: o.HostAccess}),
+	}
+	e.deployer = &deployer.Deployer{
+		Jobs: &polled.Jobs{Base: o.Controller, HTTP: to, Clusters: clusters}, Log: e.log, Orchestrator: e.engine, Kind: kinds.Compose,
+		Settings: deployer.Settings{ID: o.Agent, Wait: o.Wait, Patience: math.MaxInt64},
+	}
+	return e, nil
+}
+
+// socket returns the address of the engine; of "auto" that of the first that there is below the root.
+func socket(given, root string) (string, error) {
+	if given != "auto" {
+		return given, nil
+	}
+	for _, name := range []string{"run/docker.sock", "var/run/docker.sock", "run/podman/podman.sock"} {
+		if info, err := os.Stat(root + name); err == nil && info.Mode()&os.ModeSocket != 0 {
+			return "unix://" + root + name, nil
+		}
+	}
+	return "", errors.New("there is neither /run/docker.sock nor /run/podman/podman.sock; name the socket with --engine")
+}
+
+// run works until ctx ends. Polling and comparing do not wait for each other, since fetching an image may take long.
+func (e *edge) run(ctx context.Context) {
+	e.log.InfoContext(ctx, "agent works", "controller", e.o.Controller)
+	e.noted(ctx, "keep", e.engine.Keep(ctx)) // after a reboot, whether or not there is a controller
+	var all sync.WaitGroup
+	all.Go(func() { e.each(ctx, e.o.Poll, e.poll) })
+	all.Go(func() { e.each(ctx, e.o.Sync, e.sync) })
+	all.Wait()
+}
+
+// each calls work now and after each pause.
+func (e *edge) each(ctx context.Context, pause time.Duration, work func(context.Context)) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		work(trace.Start(ctx, ""))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// poll takes the jobs that there are.
+func (e *edge) poll(ctx context.Context) {
+	err := e.deployer.Poll(ctx)
+	if err == nil {
+		e.mu.Lock()
+		e.polled = time.Now()
+		e.mu.Unlock()
+	}
+	e.noted(ctx, "poll", err)
+}
+
+// sync compares what runs with what should. Without the controller, it keeps up what was asked for last.
+func (e *edge) sync(ctx context.Context) {
+	err := e.deployer.Sync(ctx)
+	if problem.KindOf(err) == problem.Unavailable {
+		err = errors.Join(err, e.engine.Keep(ctx))
+	}
+	e.noted(ctx, "sync", err)
+}
+
+// noted logs a failure when it begins, when it changes and when it has ended.
+func (e *edge) noted(ctx context.Context, work string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	e.mu.Lock()
+	before := e.trouble[work]
+	e.trouble[work] = text
+	e.mu.Unlock()
+	switch {
+	case text == before || ctx.Err() != nil:
+	case text == "":
+		e.log.InfoContext(ctx, "works again", "work", work)
+	default:
+		e.log.WarnContext(ctx, "cannot work; it will try again", "work", work, "error", text)
+	}
+}
+
+// ServeHTTP answers /healthz: 200 while the agent works, with when the controller last answered and what is wrong.
+func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || r.URL.Path != "/healthz" {
+		http.NotFound(w, r)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, _ = fmt.Fprintf(w, "controller answered: %s\n", e.polled.UTC().Format(time.RFC3339))
+	for work, text := range e.trouble {
+		if text != "" {
+			_, _ = fmt.Fprintf(w, "%s: %s\n", work, text)
+		}
+	}
+}

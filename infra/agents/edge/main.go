@@ -1,0 +1,151 @@
+// Command edge is the agent of one machine with Docker or Podman: it asks the controller for the jobs of the orchestrator
+// "compose" that are placed here, runs their compose files on the machine's engine and reports on them. It keeps nothing
+// itself: what is to run is written down in the engine (shared/orchestrator/engine), so that it may be killed at any moment,
+// and what runs goes on while the controller cannot be reached.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/littoral-project/littoral/infra/agents/agent"
+)
+
+// options are those of the command line; each may be set by EDGE_NAME in the environment as well.
+type options struct {
+	Controller, CA                 string
+	TokenFile                      string
+	TokenURL, Client, ClientSecret string
+	Agent, Clusters                string
+	Engine                         string
+	HostAccess                     bool
+	Bind                           string
+	Poll, Sync, Wait               time.Duration
+}
+
+func (o *options) flags(getenv func(string) string) *flag.FlagSet {
+	f := flag.NewFlagSet("edge", flag.ContinueOnError)
+	f.StringVar(&o.Controller, "controller", "", "base URL of the controller's API")
+	f.StringVar(&o.CA, "ca-file", "", "certificate authority of the controller (default: those of the machine)")
+	f.StringVar(&o.TokenFile, "token-file", "", "access token; it is read anew for each call")
+	f.StringVar(&o.TokenURL, "token-url", "", "token endpoint of the issuer, for a token by client credentials")
+	f.StringVar(&o.Client, "client-id", "", "client of the issuer")
+	f.StringVar(&o.ClientSecret, "client-secret-file", "", "file with its secret")
+	f.StringVar(&o.Agent, "agent-id", "", "icos_agent_id: this agent")
+	f.StringVar(&o.Clusters, "cluster", "", "names of this machine in targets, with commas between (default: the agent's id)")
+	f.StringVar(&o.Engine, "engine", "auto", "socket of Docker or Podman, such as unix:///run/docker.sock; auto looks for it")
+	f.BoolVar(&o.HostAccess, "host-access", false, "let services have directories and namespaces of the host, and rights beyond those of a container")
+	f.StringVar(&o.Bind, "bind", "127.0.0.1:2546", "where to answer /healthz; off = nowhere")
+	f.DurationVar(&o.Poll, "poll", 5*time.Second, "between two questions for work")
+	f.DurationVar(&o.Sync, "sync", 30*time.Second, "between two comparisons of what runs with what should")
+	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long new containers are watched before the next comparison looks at them")
+	agent.FromEnv(f, "EDGE", getenv)
+	return f
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "edge:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, errOut io.Writer) error {
+	var o options
+	f := o.flags(getenv)
+	f.SetOutput(errOut)
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q is no option", f.Arg(0))
+	}
+	client, err := o.client()
+	if err != nil {
+		return err
+	}
+	e, err := newEdge(o, client, slog.New(slog.NewJSONHandler(errOut, nil)))
+	if err != nil {
+		return err
+	}
+	if o.Bind != "off" {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Bind)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: e, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+		go func() { _ = server.Serve(listener) }()
+		defer func() { _ = server.Close() }()
+	}
+	e.run(ctx)
+	return nil
+}
+
+// client is the client of the controller's API.
+func (o *options) client() (*http.Client, error) {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, errors.New("the default transport was replaced")
+	}
+	transport = transport.Clone()
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("ca-file: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca-file: %s has no certificate", o.CA)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	plain := &http.Client{Transport: transport}
+	switch {
+	case o.TokenURL != "":
+		secret, err := os.ReadFile(o.ClientSecret)
+		if err != nil {
+			return nil, fmt.Errorf("client-secret-file: %w", err)
+		}
+		config := clientcredentials.Config{
+			ClientID: o.Client, ClientSecret: strings.TrimSpace(string(secret)), TokenURL: o.TokenURL,
+		}
+		return config.Client(context.WithValue(context.Background(), oauth2.HTTPClient, plain)), nil
+	case o.TokenFile != "":
+		return &http.Client{Transport: bearer{o.TokenFile, transport}}, nil
+	}
+	return plain, nil
+}
+
+// bearer adds the token of a file.
+type bearer struct {
+	file string
+	next http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := os.ReadFile(b.file)
+	if err != nil {
+		return nil, fmt.Errorf("token-file: %w", err)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	return b.next.RoundTrip(r)
+}

@@ -182,6 +182,7 @@ var direct = map[string][]string{
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
 	"shared/acm":                          {"github.com/jackc/pgx/v5"},
 	"shared/acm/objects":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/clusterlink":                  {"go.yaml.in/yaml/v3"},
 	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},
 	"shared/mdm":                          {"github.com/jackc/pgx/v5"},
 	"shared/mdm/connect":                  {"github.com/jackc/pgx/v5"},
@@ -230,6 +231,7 @@ var direct = map[string][]string{
 	"shared/topology":                 {"github.com/jackc/pgx/v5"},
 	"shared/orchestrator":             {"go.yaml.in/yaml/v3"},
 	"shared/orchestrator/manifest":    {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
+	"shared/orchestrator/dress":       {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
 	"shared/orchestrator/deployer":    {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
 	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},

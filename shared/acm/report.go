@@ -52,6 +52,15 @@ func WithObjects(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "list CodecoApps", pgx.RowTo[uuid.UUID], selectObjects)
 }
 
+// ObjectOf names the CodecoApp that the application runs; uid is empty if it is no object of Kubernetes, or there is none.
+func ObjectOf(ctx context.Context, q store.Querier, id uuid.UUID) (k Key, uid string, err error) {
+	row := q.QueryRow(ctx, `select namespace, name, uid from codeco_apps where application_id = $1`, id)
+	if err := row.Scan(&k.Namespace, &k.Name, &uid); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return k, "", fmt.Errorf("look for the CodecoApp: %w", err)
+	}
+	return k, uid, nil
+}
+
 // Report writes the status of the application to its object, if it has one and the status differs from what was written
 // last: at most once in Pause, so it may wait for as long. That of one that is gone is released.
 func Report(ctx context.Context, db *store.DB, id uuid.UUID, objects Objects) error {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/cordon"
+	"github.com/littoral-project/littoral/shared/netma/links"
+	"github.com/littoral-project/littoral/shared/netma/state"
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
@@ -97,6 +99,11 @@ func (inv *inventory) readNetwork(ctx context.Context, q store.Querier, app *app
 	if inv.network, err = topologies.Read(ctx, q); err != nil || inv.network == nil {
 		return err
 	}
+	measured, err := links.Current(ctx, q)
+	if err != nil {
+		return err
+	}
+	inv.network = state.Limited(inv.network, measured)
 	inv.using, err = channels.Using(ctx, q)
 	return err
 }

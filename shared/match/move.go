@@ -76,7 +76,7 @@ func moveAll(
 	}
 	explanation := explain(m.list, p, plan, (*part).decided)
 	m.inv = inv
-	storeWays(tx, a.ID, m.descriptor, &p, &plan, "")
+	inv.storeWays(tx, a.ID, m.descriptor, &p, &plan, "")
 	return m.apply(ctx, &plan, &explanation)
 }
 

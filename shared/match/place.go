@@ -65,6 +65,13 @@ func PlaceUpdate(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) er
 	return Place(ctx, tx, id, s, true, "it was updated")
 }
 
+// Replan places anew an application that runs, since something around it has changed, and returns whether it could be judged. What
+// may stay stays.
+func Replan(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, because string) (judged bool, err error) {
+	blind, err := place(ctx, tx, id, s, anybody, because)
+	return !blind, err
+}
+
 // place is Place with a function that says which jobs may move. blind says that nothing was decided for some of them,
 // since the infrastructure or their node is unknown for now, or the problem is too large.
 func place(
@@ -99,7 +106,7 @@ func place(
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
-	storeWays(tx, c.stored.ID, c.app, &p, &plan, "")
+	inv.storeWays(tx, c.stored.ID, c.app, &p, &plan, "")
 	return blind, c.apply(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
 }
 

@@ -110,6 +110,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		list = append(list, c.list...)
 	}
 	ex := explain(list, p, plan, (*part).decided)
+	whole := plan
 	at := 0 // of the application's first component in the problem
 	for _, c := range waiting {
 		n := len(c.list)
@@ -118,7 +119,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		for i := range c.list { // in what is kept, each application's components have their own ids
 			own.Assignments[i].Component, why.Components[i].Component = c.list[i].id, c.list[i].id
 		}
-		storeWays(tx, c.stored.ID, c.app, &p, &plan, p.Components[at].Group)
+		inv.storeWays(tx, c.stored.ID, c.app, &p, &whole, p.Components[at].Group)
 		at += n
 		if err := c.apply(ctx, tx, inv, own, why, because); err != nil {
 			return err

@@ -12,14 +12,22 @@ import (
 )
 
 // storeWays stores the ways that a plan gives the channels of an application. group is the application's in a joint problem,
-// else empty.
-func storeWays(tx *store.Tx, id uuid.UUID, app *appmodel.Application, p *placement.Problem, plan *placement.Plan, group string) {
+// else empty. A channel whose ends stay though no way keeps what it asks for goes on over the one that it has.
+func (inv *inventory) storeWays(
+	tx *store.Tx, id uuid.UUID, app *appmodel.Application, p *placement.Problem, plan *placement.Plan, group string,
+) {
 	if len(app.Channels) == 0 || len(plan.Channels) != len(p.Channels) {
 		return
 	}
-	ends := map[string]*placement.Component{}
+	ends := map[string]end{}
 	for i := range p.Components {
-		ends[p.Components[i].ID] = &p.Components[i]
+		ends[p.Components[i].ID] = end{&p.Components[i], &plan.Assignments[i]}
+	}
+	had := map[[3]string]channels.Channel{}
+	for _, c := range inv.using {
+		if c.Application == id {
+			had[[3]string{c.Name, c.Source, c.Target}] = c
+		}
 	}
 	var ways []channels.Channel
 	for i, ch := range p.Channels {
@@ -27,11 +35,30 @@ func storeWays(tx *store.Tx, id uuid.UUID, app *appmodel.Application, p *placeme
 		if from.Group != group {
 			continue
 		}
-		ways = append(ways, channels.Channel{
+		c := channels.Channel{
 			Name: ch.Name, Source: cmp.Or(from.Name, from.ID), Target: cmp.Or(to.Name, to.ID), Class: ch.Class,
 			Bandwidth: ch.Bandwidth, MaxLatency: ch.MaxLatency, Latency: way.Latency, Loopback: way.Loopback,
 			Network: way.Network, Path: way.Path,
-		})
+		}
+		if former, there := had[[3]string{c.Name, c.Source, c.Target}]; there && !way.Routed && from.remains() && to.remains() {
+			c.Network, c.Path, c.Latency = former.Network, former.Path, former.Latency
+		}
+		c.Refused = from.refused() || to.refused()
+		ways = append(ways, c)
 	}
 	channels.Replace(tx, id, ways)
+}
+
+// end is where a channel begins or ends.
+type end struct {
+	*placement.Component
+	as *placement.Assignment
+}
+
+// remains reports whether the component runs and goes on where it is.
+func (e end) remains() bool { return e.Current != nil && !e.as.Moved }
+
+// refused reports whether the component has no place since a channel gets no way.
+func (e end) refused() bool {
+	return e.Current == nil && !e.as.Placed && e.as.Rejections[placement.RuleChannel] > 0
 }

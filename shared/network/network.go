@@ -23,6 +23,17 @@ const (
 type Topology struct {
 	Nodes    []Node    `json:"nodes"`
 	Networks []Network `json:"networks"`
+	// Pairs are what was measured from one compute node to another, whatever way it took: no channel between the two gets more.
+	Pairs []Pair `json:"pairs,omitempty"`
+}
+
+// Pair is what traffic gets from a node to another.
+type Pair struct {
+	Source    string        `json:"source"`
+	Target    string        `json:"target"`
+	Bandwidth int64         `json:"bandwidth,omitempty"` // bit/s, 0: not measured
+	Used      int64         `json:"used,omitempty"`      // of it, by others
+	Latency   time.Duration `json:"latency,omitempty"`   // 0: not measured
 }
 
 // Kind says what a node does.

@@ -23,7 +23,14 @@ type Routes struct {
 
 	k     int
 	nets  []*router
+	pairs map[[2]string]pair
 	known map[[2]string][]Route
+}
+
+// pair is what was measured between two nodes.
+type pair struct {
+	medium  int32 // -1 without a bandwidth
+	latency time.Duration
 }
 
 // router is one network prepared for searching.
@@ -39,7 +46,7 @@ type router struct {
 
 // NewRoutes prepares a valid topology; where no paths are given, the k shortest by latency are found.
 func NewRoutes(t *Topology, k int) *Routes {
-	out := &Routes{k: k, known: make(map[[2]string][]Route)}
+	out := &Routes{k: k, known: make(map[[2]string][]Route), pairs: make(map[[2]string]pair, len(t.Pairs))}
 	number := make(map[string]map[string]int32, len(t.Networks)) // of media, by network
 	byID := make(map[string]*Network, len(t.Networks))
 	for i := range t.Networks {
@@ -83,6 +90,14 @@ func NewRoutes(t *Topology, k int) *Routes {
 		}
 		out.nets = append(out.nets, r)
 	}
+	for _, p := range t.Pairs {
+		one := pair{medium: -1, latency: p.Latency}
+		if p.Bandwidth > 0 {
+			one.medium = int32(len(out.Media))
+			out.Media = append(out.Media, Medium{ID: "measured from " + p.Source + " to " + p.Target, Bandwidth: p.Bandwidth, Used: p.Used})
+		}
+		out.pairs[[2]string{p.Source, p.Target}] = one
+	}
 	return out
 }
 
@@ -110,6 +125,14 @@ func (r *Routes) Between(from, to string) []Route {
 				ids[i] = l.ID
 			}
 			out = append(out, n.route(strings.Join(ids, ","), links))
+		}
+	}
+	if measured, ok := r.pairs[[2]string{from, to}]; ok {
+		for i := range out {
+			out[i].Latency = max(out[i].Latency, measured.latency)
+			if measured.medium >= 0 {
+				out[i].Media = append(out[i].Media, measured.medium)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Route) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -42,12 +43,44 @@ var codecoCases = map[string]maker{
 		return ask{client: "operator", method: http.MethodDelete, path: "/swm/topologies/bench"}, err
 	},
 	"acm-status": tick,
+	"swm-replan": tick,
+	"swm-report": tick,
+	"swm-bind":   tick,
+	"swm-object-apply": func(ctx context.Context, _ *scene) (ask, error) {
+		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{
+			"kind": "ApplicationGroup", "metadata": map[string]any{"namespace": "default", "name": "bench"},
+		})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
+	"swm-object-put": func(context.Context, *scene) (ask, error) {
+		return ask{client: "operator", method: http.MethodPut, path: swmGroup, body: []byte(swmGroupBody)}, nil
+	},
+	"swm-object-get":    swmObject("viewer", http.MethodGet, swmGroup),
+	"swm-object-list":   get("viewer", "/swm/objects/applicationgroups"),
+	"swm-object-delete": swmObject("operator", http.MethodDelete, swmGroup),
+	"swm-plan-get": func(ctx context.Context, s *scene) (ask, error) {
+		path, _, err := s.codecoApp(ctx)
+		return ask{client: "viewer", method: http.MethodGet, path: strings.Replace(path, "/acm/apps/", "/swm/plans/", 1)}, err
+	},
 	// Its calls are HTTP/2, which the measure does not speak: so that it is ready is all that is asked.
 	"swm-solve": get("viewer", function.ReadyPath),
 	"acm-app-apply": func(ctx context.Context, _ *scene) (ask, error) {
 		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "bench"}})
 		return ask{method: http.MethodPost, path: "/", body: body}, err
 	},
+}
+
+const (
+	swmGroup     = "/swm/objects/applicationgroups/default/bench"
+	swmGroupBody = "spec: {minMember: 2}\n"
+)
+
+// swmObject is a call about a group that is there.
+func swmObject(client, method, path string) maker {
+	return func(ctx context.Context, s *scene) (ask, error) {
+		err := s.system.call(ctx, "operator", http.MethodPut, swmGroup, []byte(swmGroupBody), nil)
+		return ask{client: client, method: method, path: path}, err
+	}
 }
 
 const codecoNetwork = "networkImplementation: bench\nnodes: [{name: a}, {name: b}]\n" +

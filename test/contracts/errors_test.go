@@ -50,6 +50,8 @@ func (r route) fitting(about string) string {
 		return `{"type": "test"}`
 	case "POST /mdm/graph/cypher", "POST /graph/cypher":
 		return `MATCH (n) RETURN count(n)`
+	case "PUT /swm/objects/{kind}/{namespace}/{name}":
+		return "spec: {minMember: 1}\n"
 	case "PUT /swm/topologies/{name}":
 		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
 	case "PUT /location/v2/subscriptions/{kind}/{id}":

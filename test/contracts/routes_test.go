@@ -112,6 +112,7 @@ var bodies = map[string]bodyKind{
 	"POST /acm/apps":                                          document,
 	"PUT /acm/apps/{namespace}/{name}":                        document,
 	"PUT /swm/topologies/{name}":                              document,
+	"PUT /swm/objects/{kind}/{namespace}/{name}":              document,
 	"POST /jobmanager/groups":                                 document,
 	"PUT /jobmanager/groups":                                  document,
 	"PUT /jobmanager/groups/{group_uuid}":                     document,

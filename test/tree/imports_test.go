@@ -101,7 +101,7 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy", "shared/swm/cluster", "shared/swm/serve",
 					"shared/revise", "shared/wake",
 				}, p.folder())
 			}
@@ -192,6 +192,10 @@ var direct = map[string][]string{
 	"shared/netma/links":                  {"github.com/jackc/pgx/v5"},
 	"shared/netma/view":                   {"github.com/jackc/pgx/v5"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},
+	"shared/swm/bind":                     {"github.com/jackc/pgx/v5"},
+	"shared/swm/cluster":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/swm/costs":                    {"github.com/jackc/pgx/v5"},
+	"shared/swm/groups":                   {"github.com/jackc/pgx/v5"},
 	"shared/swm/reservations":             {"github.com/jackc/pgx/v5"},
 	"shared/swm/topologies":               {"github.com/jackc/pgx/v5"},
 	"shared/swm/solve/pb":                 {"google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/runtime/protoimpl"},

@@ -6,8 +6,9 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/swm/channels"
+	"github.com/littoral-project/littoral/shared/swm/plan"
 )
 
 // Spec declares the function.
@@ -28,9 +29,19 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	all, err := channels.Of(r.Context(), f.db, app)
-	if err != nil {
+	if app == nil {
+		all, err := plan.All(r.Context(), f.db)
+		if err != nil {
+			return err
+		}
+		return function.WriteJSON(w, http.StatusOK, all)
+	}
+	planned, err := plan.Of(r.Context(), f.db, *app)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return function.WriteJSON(w, http.StatusOK, []plan.Channel{})
+	case err != nil:
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, all)
+	return function.WriteJSON(w, http.StatusOK, append([]plan.Channel{}, planned.Channels...))
 }

@@ -31,7 +31,7 @@ func Faults(t *network.Topology, using []channels.Channel, measured []links.Meas
 	for i := range measured {
 		now[[2]string{measured[i].Source, measured[i].Target}] = &measured[i]
 	}
-	ways := newWays(t)
+	ways := NewWays(t)
 	found := map[[2]string]*Fault{}
 	blame := func(at [2]string, why string, of ...channels.Channel) {
 		if found[at] == nil {
@@ -46,7 +46,7 @@ func Faults(t *network.Topology, using []channels.Channel, measured []links.Meas
 	}
 	on := map[[2]string][]channels.Channel{}
 	for _, c := range using {
-		way := ways.of(c)
+		way := ways.Of(c)
 		if len(way) == 0 {
 			continue
 		}
@@ -107,16 +107,23 @@ func slowest(way []*network.Link, ends [2]string, now map[[2]string]*links.Measu
 
 func half(ms float64) time.Duration { return time.Duration(ms / 2 * float64(time.Millisecond)) }
 
-// ways finds the links of channels.
-type ways struct {
+// Ways finds the links of channels.
+type Ways struct {
 	links map[[2]string]*network.Link
 	paths map[[2]string][]string
+	delay map[string]time.Duration // of network nodes
 }
 
-func newWays(t *network.Topology) ways {
-	w := ways{map[[2]string]*network.Link{}, map[[2]string][]string{}}
+// NewWays prepares a topology, which may be nil.
+func NewWays(t *network.Topology) Ways {
+	w := Ways{map[[2]string]*network.Link{}, map[[2]string][]string{}, map[string]time.Duration{}}
 	if t == nil {
 		return w
+	}
+	for _, n := range t.Nodes {
+		if n.Kind == network.Forwarder {
+			w.delay[n.ID] = n.Latency
+		}
 	}
 	for i := range t.Networks {
 		n := &t.Networks[i]
@@ -130,8 +137,18 @@ func newWays(t *network.Topology) ways {
 	return w
 }
 
-// of returns the links of a channel's way, none if some are no longer there.
-func (w ways) of(c channels.Channel) []*network.Link {
+// Latency is that of a way, as it was described.
+func (w Ways) Latency(way []*network.Link) (sum time.Duration) {
+	for i, l := range way {
+		if sum += l.Latency; i > 0 {
+			sum += w.delay[l.Source]
+		}
+	}
+	return sum
+}
+
+// Of returns the links of a channel's way, none if some are no longer there.
+func (w Ways) Of(c channels.Channel) []*network.Link {
 	ids, given := w.paths[[2]string{c.Network, c.Path}]
 	if !given {
 		ids = strings.Split(c.Path, ",")

@@ -17,9 +17,9 @@ import (
 // wait for those after it only. Names of locks and turns are those of package store; the others are tables, and stand for locks
 // on their rows. shared/docs/locks.md explains it.
 var LockOrder = []string{
-	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "handovers", "claims",
-	"actions", "placement", "nodes", "bound_agents", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
-	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "network_topologies", "channels", "network_reservations", "link_measurements", "mec_access_points", "mec_users", "mec_subscriptions", "dead_letters", "exported_applications", "exported_components",
+	"inbox", "archive", "topology", "idempotency key", "application name", "swm_objects", "policy", "policies", "policy_alerts", "policy_actions", "handovers", "claims",
+	"actions", "placement", "channel_replans", "nodes", "bound_agents", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
+	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "node_costs", "network_topologies", "channels", "network_reservations", "link_measurements", "mec_access_points", "mec_users", "mec_subscriptions", "dead_letters", "exported_applications", "exported_components",
 	"model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "metadata", "mdm_entities", "mdm_relations", "mdm_tombstones", "mdm_connectors", "mdm_schemas", "bus", "bus_values",
 	"bus_forgotten", "bus_sinks", "subscriptions", "outbox",
 }

@@ -31,24 +31,26 @@ type Channel struct {
 	Loopback    bool          `db:"loopback"       json:"loopback,omitempty"`
 	Network     string        `db:"network"        json:"network,omitempty"` // empty without a way
 	Path        string        `db:"path"           json:"path,omitempty"`
+	Refused     bool          `db:"refused"        json:"-"` // an end has no place, since no way keeps what the channel asks for
 }
 
 const (
 	deleteOf = `delete from channels where application_id = $1`
 
 	insert = `insert into channels
-(application_id, position, name, source, target, class, bandwidth, max_latency, latency, loopback, network, path)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+(application_id, position, name, source, target, class, bandwidth, max_latency, latency, loopback, network, path,
+	refused)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 	columns = `select c.application_id, c.position, c.name, c.source, c.target, c.class, c.bandwidth, c.max_latency, c.latency,
-c.loopback, c.network, c.path from channels c join applications a on a.id = c.application_id
-where a.deleted_at is null and a.desired = 'running'`
+c.loopback, c.network, c.path, c.refused from channels c join applications a on a.id = c.application_id
+where a.deleted_at is null`
 
 	selectOf = columns + ` and ($1::uuid is null or c.application_id = $1) order by c.application_id, c.position`
 
-	selectUsing = columns + ` and c.network <> ''
+	selectUsing = columns + ` and a.desired = 'running' and c.network <> ''
 union all select 'ffffffff-ffff-ffff-ffff-ffffffffffff', 0, name, source, target, class, bandwidth, max_latency, latency,
-false, network, path from network_reservations
+false, network, path, false from network_reservations
 order by 1, 2, 3`
 )
 
@@ -57,7 +59,7 @@ func Replace(tx *store.Tx, application uuid.UUID, all []Channel) {
 	tx.Append(deleteOf, application)
 	for i, c := range all {
 		tx.Append(insert, application, i, c.Name, c.Source, c.Target, c.Class, c.Bandwidth, int64(c.MaxLatency), int64(c.Latency),
-			c.Loopback, c.Network, c.Path)
+			c.Loopback, c.Network, c.Path, c.Refused)
 	}
 }
 
@@ -71,6 +73,9 @@ func Using(ctx context.Context, q store.Querier) ([]Channel, error) {
 	return store.Collect(ctx, q, "read channels", pgx.RowToStructByName[Channel], selectUsing)
 }
 
+// None is for Occupied where no application is placed anew.
+func None(uuid.UUID) bool { return false }
+
 // Occupied returns the topology with what channels use taken from its media, but for those of the applications that are
 // placed anew. A way that is no longer there uses nothing.
 func Occupied(t *network.Topology, using []Channel, anew func(uuid.UUID) bool) *network.Topology {
@@ -78,7 +83,11 @@ func Occupied(t *network.Topology, using []Channel, anew func(uuid.UUID) bool) *
 		return nil
 	}
 	out := *t
-	out.Networks = make([]network.Network, len(t.Networks))
+	out.Networks, out.Pairs = make([]network.Network, len(t.Networks)), append([]network.Pair(nil), t.Pairs...)
+	pairs := map[[2]string]*network.Pair{}
+	for i := range out.Pairs {
+		pairs[[2]string{out.Pairs[i].Source, out.Pairs[i].Target}] = &out.Pairs[i]
+	}
 	media := map[string]*network.Medium{}  // by network and medium
 	links := map[[2]string]*network.Link{} // by network and link
 	paths := map[[2]string][]string{}
@@ -105,6 +114,10 @@ func Occupied(t *network.Topology, using []Channel, anew func(uuid.UUID) bool) *
 		way, given := paths[[2]string{c.Network, c.Path}]
 		if !given {
 			way = strings.Split(c.Path, ",")
+		}
+		first, last := links[[2]string{c.Network, way[0]}], links[[2]string{c.Network, way[len(way)-1]}]
+		if first != nil && last != nil && pairs[[2]string{first.Source, last.Target}] != nil {
+			pairs[[2]string{first.Source, last.Target}].Used += c.Bandwidth
 		}
 		for _, id := range way {
 			l := links[[2]string{c.Network, id}]

@@ -1,0 +1,145 @@
+// Package objectapply carries over what is done with kubectl to the objects of SWM in the cluster.
+package objectapply
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/swm/cluster"
+	"github.com/littoral-project/littoral/shared/swm/groups"
+	"github.com/littoral-project/littoral/shared/swm/serve"
+	"github.com/littoral-project/littoral/shared/swm/topologies"
+)
+
+const (
+	version = groups.Group + "/" + groups.Version
+	all     = "kubernetes.io/metadata.name" // which every namespace has
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
+	Emits: []string{
+		events.ApplicationSubmitted, events.ApplicationFirst, events.ApplicationUpdated, events.ApplicationStopped,
+		events.ApplicationDeleted, events.JobReady, events.TopologyChanged,
+	},
+	Kubernetes: true,
+	Watches: []function.Watch{
+		{APIVersion: version, Kind: "ApplicationGroup", Plural: "applicationgroups", Namespaces: all},
+		{APIVersion: version, Kind: "Application", Plural: "applications", Namespaces: all},
+		{APIVersion: version, Kind: "NetworkTopology", Plural: "networktopologies", Namespaces: all},
+		{APIVersion: version, Kind: "NetworkLink", Plural: "networklinks", Namespaces: all},
+		{APIVersion: version, Kind: "NetworkPath", Plural: "networkpaths", Namespaces: all},
+	},
+}
+
+// Function is the worker with its store, settings and cluster.
+type Function struct {
+	db      *store.DB
+	options serve.Options
+	cluster *cluster.Cluster // nil where none is set
+}
+
+// New reads the settings and dials nothing.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	c, err := cluster.Open(env)
+	f.cluster = c
+	return f, errors.Join(err, env.Config(&f.options))
+}
+
+// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	about, err := events.Data[struct {
+		Kind     groups.Kind                      `json:"kind"`
+		Metadata struct{ Namespace, Name string } `json:"metadata"`
+	}](e)
+	if err != nil || f.cluster == nil {
+		return err
+	}
+	key := groups.Key{Kind: about.Kind, Namespace: about.Metadata.Namespace, Name: about.Metadata.Name}
+	object, err := f.cluster.Get(ctx, key)
+	if err != nil {
+		return problem.Wrap(problem.Unavailable, err, "%s: %v", key, err)
+	}
+	if key.Kind == groups.NetworkTopology {
+		return f.topology(ctx, key, object)
+	}
+	if object == nil {
+		return f.remove(ctx, key)
+	}
+	read, err := groups.Read(key, object.Text)
+	if err == nil {
+		read.UID = object.UID
+		settings := f.options.Of(ctx)
+		settings.Caller = "swm/" + key.Namespace
+		err = f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return groups.Put(ctx, tx, read, settings) })
+	}
+	if refused(err) { // a repeat would not help, and its user is to know
+		return f.cluster.SetStatus(ctx, string(key.Kind), key.Namespace, key.Name, map[string]any{
+			"phase": "Failing", "conditions": []map[string]any{{"type": "NotRunning", "entity": key.Name, "reason": err.Error(), "status": "True"}},
+		})
+	}
+	return err
+}
+
+// refused reports whether an error is about what was handed in.
+func refused(err error) bool {
+	var p *problem.Error
+	return errors.As(err, &p) && p.Kind != problem.Unavailable
+}
+
+// remove forgets an object that is gone; one that came over HTTP stays.
+func (f *Function) remove(ctx context.Context, key groups.Key) error {
+	err := f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := groups.Get(ctx, tx, key)
+		if err != nil || s.UID == "" {
+			return err
+		}
+		return groups.Delete(ctx, tx, key, f.options.Of(ctx))
+	})
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	return err
+}
+
+// topology takes the description of a network.
+func (f *Function) topology(ctx context.Context, key groups.Key, object *cluster.Object) error {
+	name := groups.Group + "/" + key.Namespace + "/topology/" + key.Name
+	if object == nil {
+		err := f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return topologies.Delete(ctx, tx, name) })
+		if problem.KindOf(err) == problem.NotFound || problem.KindOf(err) == problem.Conflict {
+			return nil // another network still lies on it: it stays until that goes too
+		}
+		return err
+	}
+	document, err := topologies.Parse(object.Text)
+	if err == nil {
+		err = f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			before, err := topologies.Get(ctx, tx, name)
+			if err == nil && reflect.DeepEqual(before.Document, *document) || err != nil && problem.KindOf(err) != problem.NotFound {
+				return err // our own writing of the status wakes us too
+			}
+			if err := topologies.Save(ctx, tx, name, document); err != nil {
+				return err
+			}
+			return topologies.Announce(ctx, tx, name, "network "+document.NetworkImplementation)
+		})
+	}
+	status := map[string]any{"status": "IMPLEMENTED", "reason": ""}
+	switch {
+	case refused(err):
+		status = map[string]any{"status": "REJECTED", "reason": err.Error()}
+	case err != nil:
+		return err
+	}
+	return f.cluster.SetStatus(ctx, string(key.Kind), key.Namespace, key.Name, status)
+}

@@ -1,0 +1,219 @@
+package replan_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/netma/links"
+	"github.com/littoral-project/littoral/shared/netma/state"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/swm/plan"
+	"github.com/littoral-project/littoral/shared/swm/replan"
+	"github.com/littoral-project/littoral/shared/swm/topologies"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// camera sends 20 Mbit/s from one half of a node to another node.
+const camera = `apiVersion: codeco.he-codeco.eu/v1alpha1
+kind: CodecoApp
+metadata: {name: camera}
+spec:
+  codecoapp-msspec:
+  - serviceName: front
+    podspec: {containers: [{name: c, image: "example.org/front:1", resources: {requests: {cpu: "3"}}}]}
+    serviceChannels:
+    - {channelName: frames, otherService: {serviceName: back}, advancedChannelSettings: {minBandwidth: 20M, maxDelay: 10e-3}}
+  - serviceName: back
+    podspec: {containers: [{name: c, image: "example.org/back:1", resources: {requests: {cpu: "3"}}}]}
+`
+
+type world struct {
+	applicationtest.World
+	settings replan.Settings
+}
+
+// newWorld has a cluster of nodes with four cores, each joined to each other by links of 100 Mbit/s.
+func newWorld(t *testing.T, nodes ...string) world {
+	w := world{applicationtest.New(t), replan.Settings{Pause: time.Hour, Most: 3}}
+	w.settings.StaleAfter = time.Minute
+	c := topology.Cluster{Type: "kubernetes", Name: "site", Engine: "Kubernetes", Node: map[string]topology.Node{}}
+	for _, n := range nodes {
+		c.Node[n] = topology.Node{
+			Name: n, Engine: "Kubernetes", LastSeen: topology.Known(float64(time.Now().Unix())),
+			StaticMetrics:  topology.StaticMetrics{CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
+			DynamicMetrics: topology.DynamicMetrics{FreeRAM: topology.Known(7 << 30)},
+		}
+	}
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, &topology.Taxonomy{Cluster: map[string]topology.Cluster{"site": c}}, time.Now(), time.Minute)
+		return err
+	})
+	w.describe(nodes, nil)
+	return w
+}
+
+// describe describes the network; links that are named carry less.
+func (w world) describe(nodes []string, slow map[[2]string]string) {
+	w.Helper()
+	text := "networkImplementation: LAN\nnodes: ["
+	for _, n := range nodes {
+		text += "{name: " + n + "}, "
+	}
+	text += "]\nlinks: ["
+	for _, a := range nodes {
+		for _, b := range nodes {
+			bits := "100M"
+			if less := slow[[2]string{a, b}]; less != "" {
+				bits = less
+			}
+			if a != b {
+				text += fmt.Sprintf("{source: %s, target: %s, capabilities: {bandWidthBits: %s, latencyNanos: \"1e6\"}}, ", a, b, bits)
+			}
+		}
+	}
+	d, err := topologies.Parse([]byte(text + "]\n"))
+	require.NoError(w, err)
+	w.Must(func(ctx context.Context, tx *store.Tx) error { return topologies.Save(ctx, tx, "lan", d) })
+}
+
+// place submits the camera and places it.
+func (w world) place() uuid.UUID {
+	w.Helper()
+	id := applicationtest.Submit(w, w.DB, camera).ID
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return match.Place(ctx, tx, id, w.settings.Settings, false, "")
+	})
+	return id
+}
+
+// run lets all parts run that do not yet.
+func (w world) run(id uuid.UUID) {
+	w.Helper()
+	for _, j := range w.Get(id).Jobs {
+		if j.State == "Finished" {
+			continue
+		}
+		owner := j.OwnerID
+		if owner == "" {
+			owner = "agent"
+		}
+		require.NoError(w, w.Claim(j.ID, owner))
+		require.NoError(w, w.Finish(w.Job(j.ID)))
+	}
+}
+
+func (w world) replan() {
+	w.Helper()
+	require.NoError(w, replan.All(store.WithSource(w.Context(), "/test"), w.DB, w.settings))
+}
+
+func (w world) planned(id uuid.UUID) *plan.Planned {
+	w.Helper()
+	p, err := plan.Of(w.Context(), w.DB, id)
+	require.NoError(w, err)
+	return p
+}
+
+// channel returns the only channel, and where its ends are.
+func (w world) channel(id uuid.UUID) (c plan.Channel, from, to string) {
+	w.Helper()
+	p := w.planned(id)
+	require.Len(w, p.Channels, 1)
+	at := map[string]string{}
+	for _, j := range p.Application.Jobs {
+		if j.Live() {
+			at[j.Component] = j.Node
+		}
+	}
+	return p.Channels[0], at["front"], at["back"]
+}
+
+// TestALinkThatDegradesMovesItsChannelOnce: the channel is out of QoS, its application is planned anew, one end moves, and nothing
+// more happens though the link stays bad.
+func TestALinkThatDegradesMovesItsChannelOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2", "n3")
+	id := w.place()
+	c, from, to := w.channel(id)
+	require.Equal(t, plan.Reviewed, c.Status)
+	require.NotEqual(t, from, to, "the two do not fit on one node")
+	require.Equal(t, plan.Scheduling, w.planned(id).Plan.Status.Phase)
+	w.run(id)
+	c, _, _ = w.channel(id)
+	require.Equal(t, plan.Running, c.Status)
+	require.Equal(t, plan.Idle, w.planned(id).Plan.Status.Phase)
+	before := w.planned(id).Plan.Status
+
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return state.Save(ctx, tx, []links.Measurement{{
+			Source: from, Target: to, Figures: links.Figures{Bandwidth: links.Known(10_000), RTT: links.Known(2)}, MeasuredAt: time.Now(),
+		}})
+	})
+	c, _, _ = w.channel(id)
+	require.Equal(t, plan.OutOfQoS, c.Status)
+	require.Contains(t, c.Reason, "carries 10000 kbit/s, of which its channels need 20000")
+
+	w.replan()
+	c, from2, to2 := w.channel(id)
+	require.NotEqual(t, [2]string{from, to}, [2]string{from2, to2})
+	require.True(t, from == from2 || to == to2, "only one end had to move")
+	require.NotEqual(t, plan.OutOfQoS, c.Status)
+	after := w.planned(id).Plan.Status
+	require.Equal(t, before.ModelHash, after.ModelHash, "the same was asked for")
+	require.NotEqual(t, before.SolveHash, after.SolveHash, "and answered otherwise")
+	w.run(id)
+	w.replan()
+	c, from3, to3 := w.channel(id)
+	require.Equal(t, plan.Running, c.Status)
+	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
+}
+
+// TestWhatCannotMoveStaysOutOfQoS: without another way the channel keeps the one that it has, and works again when the link does.
+func TestWhatCannotMoveStaysOutOfQoS(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2")
+	id := w.place()
+	w.run(id)
+	nodes := []string{"n1", "n2"}
+	w.describe(nodes, map[[2]string]string{{"n1", "n2"}: "5M", {"n2", "n1"}: "5M"})
+	for range 3 { // the pause lets only the first of them plan anew
+		w.replan()
+	}
+	c, from, to := w.channel(id)
+	require.Equal(t, plan.OutOfQoS, c.Status)
+	require.Contains(t, c.Reason, "carries 5000000 bit/s, of which its channels need 20000000")
+	require.NotEmpty(t, c.Path, "it goes on over the way that it has")
+	var times int
+	require.NoError(t, w.DB.QueryRow(t.Context(), "select times from channel_replans where application_id = $1", id).Scan(&times))
+	require.Equal(t, 1, times)
+
+	w.describe(nodes, nil)
+	w.replan()
+	c, from2, to2 := w.channel(id)
+	require.Equal(t, plan.Running, c.Status)
+	require.Equal(t, [2]string{from, to}, [2]string{from2, to2})
+}
+
+// TestAWayTooNarrowIsRejected: no way keeps what the channel asks for, so an end waits.
+func TestAWayTooNarrowIsRejected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2")
+	w.describe([]string{"n1", "n2"}, map[[2]string]string{{"n1", "n2"}: "5M", {"n2", "n1"}: "5M"})
+	id := w.place()
+	c, _, _ := w.channel(id)
+	require.Equal(t, plan.Rejected, c.Status)
+	p := w.planned(id).Plan.Status
+	require.Equal(t, plan.Placing, p.Phase)
+	require.False(t, p.Reply.Feasible)
+	require.NotEmpty(t, p.Reply.Errors)
+}

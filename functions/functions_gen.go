@@ -200,13 +200,16 @@ import (
 	shellresourcelist "github.com/littoral-project/littoral/functions/shell/resource-list"
 	shelluserlogin "github.com/littoral-project/littoral/functions/shell/user-login"
 	shelluserlogout "github.com/littoral-project/littoral/functions/shell/user-logout"
+	swmbind "github.com/littoral-project/littoral/functions/swm/bind"
 	swmchannellist "github.com/littoral-project/littoral/functions/swm/channel-list"
+	swmobjectapply "github.com/littoral-project/littoral/functions/swm/object-apply"
 	swmobjectdelete "github.com/littoral-project/littoral/functions/swm/object-delete"
 	swmobjectget "github.com/littoral-project/littoral/functions/swm/object-get"
 	swmobjectlist "github.com/littoral-project/littoral/functions/swm/object-list"
 	swmobjectput "github.com/littoral-project/littoral/functions/swm/object-put"
 	swmplanget "github.com/littoral-project/littoral/functions/swm/plan-get"
 	swmreplan "github.com/littoral-project/littoral/functions/swm/replan"
+	swmreport "github.com/littoral-project/littoral/functions/swm/report"
 	swmsolve "github.com/littoral-project/littoral/functions/swm/solve"
 	swmtopologydelete "github.com/littoral-project/littoral/functions/swm/topology-delete"
 	swmtopologyget "github.com/littoral-project/littoral/functions/swm/topology-get"
@@ -423,13 +426,16 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/shell-resource-list":                 function.NewEntry("shell-resource-list", shellresourcelist.Spec, shellresourcelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-login":                    function.NewEntry("shell-user-login", shelluserlogin.Spec, shelluserlogin.New),
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-logout":                   function.NewEntry("shell-user-logout", shelluserlogout.Spec, shelluserlogout.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-bind":                            function.NewEntry("swm-bind", swmbind.Spec, swmbind.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-channel-list":                    function.NewEntry("swm-channel-list", swmchannellist.Spec, swmchannellist.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-object-apply":                    function.NewEntry("swm-object-apply", swmobjectapply.Spec, swmobjectapply.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-object-delete":                   function.NewEntry("swm-object-delete", swmobjectdelete.Spec, swmobjectdelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-object-get":                      function.NewEntry("swm-object-get", swmobjectget.Spec, swmobjectget.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-object-list":                     function.NewEntry("swm-object-list", swmobjectlist.Spec, swmobjectlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-object-put":                      function.NewEntry("swm-object-put", swmobjectput.Spec, swmobjectput.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-plan-get":                        function.NewEntry("swm-plan-get", swmplanget.Spec, swmplanget.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-replan":                          function.NewEntry("swm-replan", swmreplan.Spec, swmreplan.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-report":                          function.NewEntry("swm-report", swmreport.Spec, swmreport.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-solve":                           function.NewEntry("swm-solve", swmsolve.Spec, swmsolve.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-delete":                 function.NewEntry("swm-topology-delete", swmtopologydelete.Spec, swmtopologydelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-get":                    function.NewEntry("swm-topology-get", swmtopologyget.Spec, swmtopologyget.New),

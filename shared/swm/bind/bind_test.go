@@ -29,7 +29,9 @@ type cluster struct {
 
 func (c *cluster) Unbound(context.Context) ([]bind.Pod, error) { return slices.Clone(c.unbound), nil }
 
-func (c *cluster) On(_ context.Context, node string) ([]bind.Pod, error) { return slices.Clone(c.on[node]), nil }
+func (c *cluster) On(_ context.Context, node string) ([]bind.Pod, error) {
+	return slices.Clone(c.on[node]), nil
+}
 
 func (c *cluster) Bind(_ context.Context, p bind.Pod, node string) error {
 	c.unbound = slices.DeleteFunc(c.unbound, func(x bind.Pod) bool { return x.UID == p.UID })

@@ -199,7 +199,9 @@ func TestWhatCannotMoveStaysOutOfQoS(t *testing.T) {
 
 	w.describe(nodes, nil)
 	w.replan()
-	w.Must(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, w.settings.Settings) }) // as the news make it
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return match.RetryMisplaced(ctx, tx, id, w.settings.Settings)
+	}) // as the news make it
 	c, from2, to2 := w.channel(id)
 	require.Equal(t, plan.Running, c.Status)
 	require.Equal(t, [2]string{from, to}, [2]string{from2, to2})

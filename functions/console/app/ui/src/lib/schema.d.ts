@@ -2625,6 +2625,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/swm/objects/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        /** Objects of SWM of one kind, by namespace and name */
+        get: operations["listSwmObjects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/swm/objects/{kind}/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+                /**
+                 * @description Of the object.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description Of the object.
+                 * @example plant
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** An object of SWM with its status */
+        get: operations["getSwmObject"];
+        /**
+         * Hand in an object of SWM
+         * @description In place of an earlier one of this kind and name. An Application belongs to the group in its label `application-group`. As
+         *     soon as a group has as many members as it waits for (`minMember`), it is placed and run as one application, which follows
+         *     its members from then on. NetworkLinks and NetworkPaths with one label `network-implementation` describe that network
+         *     together.
+         */
+        put: operations["putSwmObject"];
+        post?: never;
+        /**
+         * Forget an object of SWM
+         * @description What runs of a group that is gone, or has lost its last member, is removed.
+         */
+        delete: operations["deleteSwmObject"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/swm/plans/{namespace}/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the group.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description The ApplicationGroup, or a CodecoApp.
+                 * @example plant
+                 */
+                group: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * The AssignmentPlan of a group or a CodecoApp
+         * @description Where each workload is, which way each channel takes, and which actions are done. It is made of what is stored at this moment.
+         */
+        get: operations["getAssignmentPlan"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/swm/channels": {
         parameters: {
             query?: never;
@@ -5102,6 +5200,20 @@ export interface components {
             updatedAt: string;
             spec: components["schemas"]["NetworkTopology"];
         };
+        /** @description An object of qos-scheduler.siemens.com/v1alpha1. */
+        SwmObject: {
+            apiVersion?: string;
+            kind?: string;
+            metadata?: {
+                [key: string]: unknown;
+            };
+            spec?: {
+                [key: string]: unknown;
+            };
+            status?: {
+                [key: string]: unknown;
+            };
+        };
         PlacedChannel: {
             /** Format: uuid */
             application: string;
@@ -5125,6 +5237,15 @@ export interface components {
             /** @description Left out where there is no way. */
             network?: string;
             path?: string;
+            /** @enum {string} */
+            status: "REQUESTED" | "REVIEWED" | "IMPLEMENTING" | "IMPLEMENTED" | "ACK" | "RUNNING" | "REJECTED" | "OOQOS" | "CANCELED";
+            /** @description Why it is in this state, where that needs one. */
+            reason?: string;
+            targetPort?: number;
+            /** @description Bytes. */
+            framesize?: number;
+            /** @description Nanoseconds. */
+            sendInterval?: number;
         };
         MdmEvent: {
             /** Format: uuid */
@@ -5448,7 +5569,7 @@ export interface components {
         /** Format: date-time */
         Time: string;
         /** @enum {string} */
-        Orchestrator: "ocm" | "nuvla" | "kubernetes" | "compose";
+        Orchestrator: "ocm" | "nuvla" | "kubernetes";
         /** @enum {string} */
         JobState: "Created" | "Progressing" | "Finished" | "Degraded";
         /** @enum {string} */
@@ -7520,11 +7641,6 @@ export interface operations {
                 "application/json": {
                     /** @description The agent. */
                     owner_id: string;
-                    /**
-                     * Format: int64
-                     * @description Of the job as it was listed. With it, a job that has moved since is refused.
-                     */
-                    epoch?: number;
                 };
             };
         };
@@ -11005,6 +11121,301 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listSwmObjects: {
+        parameters: {
+            query?: {
+                /** @description Only those of this namespace. */
+                namespace?: string;
+                /** @description Those that follow this one, as namespace/name: what the header Littoral-After said. */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description At most 500 of them, each with its status. If there are more, the header Littoral-After names the last. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "apiVersion": "qos-scheduler.siemens.com/v1alpha1",
+                     *         "kind": "ApplicationGroup",
+                     *         "metadata": {
+                     *           "name": "plant",
+                     *           "namespace": "default"
+                     *         },
+                     *         "spec": {
+                     *           "minMember": 1
+                     *         },
+                     *         "status": {
+                     *           "phase": "Waiting"
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["SwmObject"][];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSwmObject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+                /**
+                 * @description Of the object.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description Of the object.
+                 * @example plant
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "qos-scheduler.siemens.com/v1alpha1",
+                     *       "kind": "ApplicationGroup",
+                     *       "metadata": {
+                     *         "name": "plant",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "minMember": 1
+                     *       },
+                     *       "status": {
+                     *         "phase": "Waiting"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SwmObject"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putSwmObject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+                /**
+                 * @description Of the object.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description Of the object.
+                 * @example plant
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "apiVersion": "qos-scheduler.siemens.com/v1alpha1",
+                 *       "kind": "ApplicationGroup",
+                 *       "metadata": {
+                 *         "name": "plant",
+                 *         "namespace": "default"
+                 *       },
+                 *       "spec": {
+                 *         "minMember": 1
+                 *       }
+                 *     }
+                 */
+                "application/yaml": components["schemas"]["SwmObject"];
+            };
+        };
+        responses: {
+            /** @description The object as it is stored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "qos-scheduler.siemens.com/v1alpha1",
+                     *       "kind": "ApplicationGroup",
+                     *       "metadata": {
+                     *         "name": "plant",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "minMember": 1
+                     *       },
+                     *       "status": {
+                     *         "phase": "Waiting"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SwmObject"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSwmObject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The plural: applicationgroups, applications, networkendpoints, networklinks, networkpaths or ipams.
+                 * @example applicationgroups
+                 */
+                kind: string;
+                /**
+                 * @description Of the object.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description Of the object.
+                 * @example plant
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAssignmentPlan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the group.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description The ApplicationGroup, or a CodecoApp.
+                 * @example plant
+                 */
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "qos-scheduler.siemens.com/v1alpha1",
+                     *       "kind": "AssignmentPlan",
+                     *       "metadata": {
+                     *         "name": "plant-assignment-plan",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "qoSModel": {
+                     *           "app_group": {
+                     *             "applications": [
+                     *               {
+                     *                 "id": "plant",
+                     *                 "workloads": [
+                     *                   {
+                     *                     "id": "line-camera",
+                     *                     "node": "edge-1"
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ]
+                     *           }
+                     *         }
+                     *       },
+                     *       "status": {
+                     *         "phase": "Scheduling",
+                     *         "actions": [
+                     *           {
+                     *             "action": 0,
+                     *             "object": "line-camera",
+                     *             "param": "edge-1"
+                     *           }
+                     *         ],
+                     *         "actionInfo": [
+                     *           {
+                     *             "done": false
+                     *           }
+                     *         ],
+                     *         "modelHash": "6f0c",
+                     *         "solveHash": "1e9b",
+                     *         "reply": {
+                     *           "feasible": true
+                     *         },
+                     *         "solverCalled": true
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SwmObject"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
     listChannels: {
         parameters: {
             query?: {
@@ -11035,7 +11446,8 @@ export interface operations {
                      *         "maxDelayNanos": 20000000,
                      *         "latencyNanos": 4000000,
                      *         "network": "LAN",
-                     *         "path": "cloud-1-switch,switch-edge-1"
+                     *         "path": "cloud-1-switch,switch-edge-1",
+                     *         "status": "RUNNING"
                      *       }
                      *     ]
                      */

@@ -9,7 +9,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/swm/bind"
 	"github.com/littoral-project/littoral/shared/swm/cluster"
 )
@@ -17,7 +16,7 @@ import (
 // Spec declares the function. It sees the pods of namespaces that ask for it by a label, so that not every pod of a cluster wakes it.
 var Spec = function.Spec{
 	Consumes:    []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted, events.JobReady, events.Tick},
-	Emits:       deployer.Emits,
+	Emits:       []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
 	NoPrewake:   true,
 	Class:       function.Remote,
 	Concurrency: 1, // a second one at the same time would find the same

@@ -60,10 +60,18 @@ func (d *dressed) Apply(ctx context.Context, j *job.Job) error {
 
 // Observe compares the copy with the dressed job. One that cannot be dressed was not applied.
 func (d *dressed) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
-	if dressed, err := d.settings.Job(j); err == nil {
-		j = dressed
+	dressed, err := d.settings.Job(j)
+	if err != nil {
+		return d.Orchestrator.Observe(ctx, j)
 	}
-	return d.Orchestrator.Observe(ctx, j)
+	s, err := d.Orchestrator.Observe(ctx, dressed)
+	switch plain := orchestrator.Content(j); s.Content { // who asks compares with the job as it is stored
+	case orchestrator.Content(dressed):
+		s.Content = plain
+	case plain:
+		s.Content = "" // what is there lacks what is added by now
+	}
+	return s, err
 }
 
 // Copies returns one whose Observe dresses as well.

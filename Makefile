@@ -50,6 +50,15 @@ $(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
 e2e-s3: $(S3)/versitygw ## test objects and the archive with a real S3 server (the first run builds it)
 	LITTORAL_S3_SERVER="$(CURDIR)/$(S3)/versitygw" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
+VICTORIALOGS := bin/tools/victorialogs
+
+$(VICTORIALOGS)/victoria-logs: scripts/tools/victorialogs/go.mod scripts/tools/victorialogs/build.sh
+	scripts/tools/victorialogs/build.sh "$(CURDIR)/$(VICTORIALOGS)"
+
+.PHONY: e2e-logs
+e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real VictoriaLogs (the first run builds it)
+	LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./shared/logs/...
+
 DEX := bin/tools/dex
 
 $(DEX)/dex: scripts/tools/dex/go.mod scripts/tools/dex/build.sh

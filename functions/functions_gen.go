@@ -216,9 +216,11 @@ import (
 	swmtopologylist "github.com/littoral-project/littoral/functions/swm/topology-list"
 	swmtopologyput "github.com/littoral-project/littoral/functions/swm/topology-put"
 	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
+	telemetrylogs "github.com/littoral-project/littoral/functions/telemetry/logs"
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
 	telemetryrulelist "github.com/littoral-project/littoral/functions/telemetry/rule-list"
+	telemetryseries "github.com/littoral-project/littoral/functions/telemetry/series"
 	topologyexporterapplicationdelete "github.com/littoral-project/littoral/functions/topologyexporter/application-delete"
 	topologyexporterapplicationlist "github.com/littoral-project/littoral/functions/topologyexporter/application-list"
 	topologyexporterapplicationput "github.com/littoral-project/littoral/functions/topologyexporter/application-put"
@@ -442,9 +444,11 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-list":                   function.NewEntry("swm-topology-list", swmtopologylist.Spec, swmtopologylist.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-put":                    function.NewEntry("swm-topology-put", swmtopologyput.Spec, swmtopologyput.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                      function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-logs":                      function.NewEntry("telemetry-logs", telemetrylogs.Spec, telemetrylogs.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":               function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":               function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-list":                 function.NewEntry("telemetry-rule-list", telemetryrulelist.Spec, telemetryrulelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-series":                    function.NewEntry("telemetry-series", telemetryseries.Spec, telemetryseries.New),
 	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-delete": function.NewEntry("topologyexporter-application-delete", topologyexporterapplicationdelete.Spec, topologyexporterapplicationdelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-list":   function.NewEntry("topologyexporter-application-list", topologyexporterapplicationlist.Spec, topologyexporterapplicationlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-put":    function.NewEntry("topologyexporter-application-put", topologyexporterapplicationput.Spec, topologyexporterapplicationput.New),

@@ -75,6 +75,7 @@ type request struct {
 	body       []byte
 	key        string // Idempotency-Key
 	first      bool   // If-None-Match: *
+	last       string // Last-Event-ID
 	idempotent bool
 }
 
@@ -127,6 +128,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if r.first {
 		req.Header.Set("If-None-Match", "*")
+	}
+	if r.last != "" {
+		req.Header.Set("Last-Event-ID", r.last)
 	}
 	if c.Token != nil {
 		token, err := c.Token()

@@ -96,6 +96,17 @@ type Past struct {
 	Evaluations int       `json:"evaluations"`
 	Episodes    []Episode `json:"episodes"`
 	Truncated   bool      `json:"truncated,omitempty"`
+	Forecast    *Foreseen `json:"forecast,omitempty"`
+}
+
+// Foreseen is what the forecast of a policy would have been worth.
+type Foreseen struct {
+	Ahead          string  `json:"ahead"`
+	Violations     int     `json:"violations"`
+	Earlier        int     `json:"earlier"`
+	SecondsEarlier float64 `json:"secondsEarlier"`
+	InVain         int     `json:"inVain"`
+	Open           int     `json:"open"`
 }
 
 // Episode is one time in which its alert would have fired.

@@ -30,7 +30,8 @@ type Policy struct {
 	Remediation string         `json:"remediation"`         // canonical, see Remediation; the default is filled in
 	Variables   map[string]any `json:"variables,omitempty"` // text, int64, float64 or bool
 	Properties  map[string]any `json:"properties,omitempty"`
-	Pending     time.Duration  `json:"pending,omitempty"` // properties.pendingInterval
+	Pending     time.Duration  `json:"pending,omitempty"`  // properties.pendingInterval
+	Forecast    time.Duration  `json:"forecast,omitempty"` // how far ahead a violation counts; 0 = not before it happens
 
 	Score        int           `json:"score,omitempty"` // least SCA score, 0 to 100
 	Level        string        `json:"level,omitempty"` // high, medium or low; empty when a threshold was given

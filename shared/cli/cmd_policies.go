@@ -284,7 +284,13 @@ func (c *policyBacktest) Run(s *session) error {
 	}
 	t := newTable(s.out, "FIRED", "LASTED", "WORST", "SERIES")
 	t.most = terminal
-	return t.write(rows...)
+	if err := t.write(rows...); err != nil || past.Forecast == nil {
+		return err
+	}
+	f := past.Forecast
+	_, err = fmt.Fprintf(s.out, "Looking %s ahead: %d of %d violations known earlier (%s in the median), %d alerts in vain, %d still open.\n",
+		f.Ahead, f.Earlier, f.Violations, span(time.Duration(f.SecondsEarlier*float64(time.Second))), f.InVain, f.Open)
+	return err
 }
 
 type treeCommand struct {

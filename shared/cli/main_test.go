@@ -276,3 +276,31 @@ func golden(t *testing.T, name, have string) {
 	require.NoError(t, err, "write it with: go test ./shared/cli -update")
 	require.Equal(t, string(want), have, "if this is meant: go test ./shared/cli -update")
 }
+
+// watched is an output that calls a function the first time that it contains a text.
+type watched struct {
+	bytes.Buffer
+
+	want map[string]func()
+}
+
+func (w *watched) Write(text []byte) (int, error) {
+	n, err := w.Buffer.Write(text)
+	for wanted, act := range w.want {
+		if strings.Contains(w.String(), wanted) {
+			delete(w.want, wanted)
+			act()
+		}
+	}
+	return n, err
+}
+
+// watch runs a command as an operator with that output.
+func (h *host) watch(ctx context.Context, out io.Writer, args ...string) int {
+	env := map[string]string{"LITTORAL_SERVER": h.url, "LITTORAL_HOME": h.t.TempDir(), "LITTORAL_TOKEN": h.sys.Token(auth.Operator)}
+	sh := cli.Shell{
+		Stdin: strings.NewReader(""), Stdout: out, Stderr: out, Now: func() time.Time { return h.now }, Poll: time.Millisecond,
+		Getenv: func(key string) string { return env[key] },
+	}
+	return sh.Run(ctx, args)
+}

@@ -62,6 +62,7 @@ type commands struct {
 	Violations  violationsCommand `cmd:"" group:"Looking:" help:"List the policies that are violated."`
 	Policy      policyCommand     `cmd:"" group:"Applications:" help:"Activate, deactivate and change a policy."`
 	Events      eventsCommand     `cmd:"" group:"Looking:" help:"Show what happened."`
+	Logs        logsCommand       `cmd:"" group:"Looking:" help:"Show what an application writes, wherever it runs."`
 	Replay      replayCommand     `cmd:"" group:"Looking:" help:"Send an event again that a function did not take."`
 	Fleet       fleetCommand      `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up          upCommand         `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`

@@ -120,6 +120,9 @@ func (r *reader) common(p *appmodel.Policy, f *fields, otherwise string) {
 	if v, path := f.get("variables"); v != nil {
 		p.Variables = r.variables(v, path)
 	}
+	if v, path := f.get("forecast"); v != nil {
+		p.Forecast = r.duration(v, path)
+	}
 	v, path := f.get("properties")
 	if v == nil {
 		return
@@ -131,6 +134,9 @@ func (r *reader) common(p *appmodel.Policy, f *fields, otherwise string) {
 	p.Properties, _ = plain(v).(map[string]any)
 	if v, path := properties.get("pendingInterval"); v != nil && v.Value != "0" {
 		p.Pending = r.duration(v, path)
+	}
+	if v, path := properties.get("forecast"); v != nil {
+		p.Forecast = r.duration(v, path)
 	}
 }
 

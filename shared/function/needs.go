@@ -13,6 +13,7 @@ type Need string
 // What functions may need.
 const (
 	Telemetry         Need = "telemetry"          // to query Prometheus
+	Logs              Need = "logs"               // to read the log store
 	Objects           Need = "objects"            // to read or write the archive
 	ClientCredentials Need = "client-credentials" // to get tokens of its own
 	RulesAPI          Need = "rules-api"          // to call the rules API as the policy manager does
@@ -28,6 +29,7 @@ const (
 // secrets are the settings behind each need.
 var secrets = map[Need][]string{
 	Telemetry:         {"PROMETHEUS_TOKEN", "PROMETHEUS_USER", "PROMETHEUS_PASSWORD"},
+	Logs:              {"LOGS_AUTHORIZATION"},
 	Objects:           {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
 	ClientCredentials: {"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_TOKEN_URL"},
 	RulesAPI:          {"RULES_API_TOKEN"},

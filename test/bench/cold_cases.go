@@ -110,6 +110,7 @@ func (s *scene) environment(database string) []string {
 		"SESSION_KEY=" + benchSessionKey, "LOGIN_CLIENT_ID=" + issuer.Console, "LOGIN_CLIENT_SECRET=" + s.system.world.issuer.Credentials(issuer.Console).ClientSecret,
 		"KUBECONFIG_DIR=" + s.kubeconfigs, "OCM_HUB=" + s.hub,
 		"RULES_API_URL=" + s.rules, "RULES_API_TOKEN=any", "RULES_BACKEND=files", "RULES_DIR=" + s.system.world.rules,
+		"LOGS_BACKEND=files", "LOGS_DIR=" + s.system.world.dir + "/logs",
 	}
 }
 

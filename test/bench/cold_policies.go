@@ -225,6 +225,8 @@ policies:
 var ruleCases = map[string]maker{
 	"telemetry-home":        get("", "/telemetry/healthz"),
 	"telemetry-rule-list":   get("viewer", "/rules"),
+	"telemetry-logs":        get("operator", "/telemetry/logs?app={running}"),
+	"telemetry-series":      get("operator", "/telemetry/series?query=up"),
 	"telemetry-rule-create": post("/rules", func(*scene) any { return rule() }),
 	"telemetry-rule-delete": func(ctx context.Context, s *scene) (ask, error) {
 		body, err := json.Marshal(rule())

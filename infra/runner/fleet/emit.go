@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (f *Fleet) Emit(ctx context.Context) error {
 		}
 		f.series[name] = current
 	}
-	return f.options.Append(ctx, round)
+	return errors.Join(f.options.Append(ctx, round), f.speak(ctx, now))
 }
 
 // measure returns the samples of every cluster that reports, by the identity of their series.

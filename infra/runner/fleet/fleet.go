@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/logs"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -20,6 +21,9 @@ type Options struct {
 
 	// Append stores the measurements of the nodes, like prometheus.Server.
 	Append func(context.Context, []prometheus.Sample) error
+
+	// Logs stores what the pods write; nil = nobody reads it.
+	Logs func(context.Context, []logs.Entry) error
 
 	API    string                            // base URL of Littoral's public API
 	Client func(agentID string) *http.Client // sends each request with the agent's token
@@ -72,6 +76,7 @@ type Fleet struct {
 	mu        sync.Mutex // guards the fields below
 	state     *state
 	schedules map[string]*schedule // by cluster name; cleared by a change
+	writers   map[string]map[string]writer
 
 	rounds sync.Mutex // one round of telemetry at a time
 	series map[string]map[string]prometheus.Sample
@@ -97,7 +102,7 @@ func New(o Options) (*Fleet, error) {
 	s.complete(o.Plan, o.Now())
 	f := &Fleet{
 		options: o, plan: o.Plan, log: o.Log, state: s, schedules: map[string]*schedule{},
-		agents: map[string]*agent{}, series: map[string]map[string]prometheus.Sample{},
+		writers: map[string]map[string]writer{}, agents: map[string]*agent{}, series: map[string]map[string]prometheus.Sample{},
 	}
 	for _, c := range f.plan.Clusters {
 		if o.API != "" && !slices.Contains(o.Left, c.Type) {

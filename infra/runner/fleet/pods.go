@@ -27,6 +27,7 @@ type verdict struct {
 // schedule is derived from the state of a cluster. It is never stored, only cached until the next change.
 type schedule struct {
 	pods     map[string][]pod   // by node
+	crashed  map[string][]pod   // those that would run there if they did not fail at once
 	verdicts map[string]verdict // by job id
 	until    time.Time          // when a slow copy is ready; zero: nothing changes by itself
 }
@@ -50,7 +51,7 @@ func (f *Fleet) newSchedule(c *Cluster) *schedule {
 	slices.SortFunc(copies, func(a, b *Copy) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Job, b.Job))
 	})
-	pods, verdicts := map[string][]pod{}, map[string]verdict{}
+	pods, crashed, verdicts := map[string][]pod{}, map[string][]pod{}, map[string]verdict{}
 	now, until := f.options.Now(), time.Time{}
 	left := map[string]*room{}
 	for _, n := range c.Nodes {
@@ -68,6 +69,9 @@ func (f *Fleet) newSchedule(c *Cluster) *schedule {
 			started, want := have.start(c, n, left[n.Name])
 			verdicts[have.Job] = verdictOf(len(started), want, n.Name)
 			how, ends := f.state.failureOf(have, now)
+			if how == crash {
+				crashed[n.Name] = append(crashed[n.Name], started...)
+			}
 			if how != "" && want > 0 && len(started) == want {
 				verdicts[have.Job], started = how.verdict(want, n.Name), nil // they keep their room
 			}
@@ -77,7 +81,7 @@ func (f *Fleet) newSchedule(c *Cluster) *schedule {
 			pods[n.Name] = append(pods[n.Name], started...)
 		}
 	}
-	return &schedule{pods, verdicts, until}
+	return &schedule{pods, crashed, verdicts, until}
 }
 
 func verdictOf(started, want int, node string) verdict {

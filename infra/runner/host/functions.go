@@ -95,7 +95,8 @@ func (h *Host) inHost() map[string]string {
 		"METRICS_PUSH_URL": "http://" + prometheusHost + otlpPath,
 		"RULES_API_URL":    h.url + "/rules/",
 		"OBJECTS_URL":      "file://" + h.objectsDir(),
-		"OIDC_AUDIENCE":    h.settings.Auth.Audience,
+		"LOGS_BACKEND":     "files", "LOGS_DIR": h.logsDir(),
+		"OIDC_AUDIENCE": h.settings.Auth.Audience,
 		// Others on this machine find it by these, unless the user says otherwise; its lighthouse is its own.
 		"LIGHTHOUSE": h.url, "CONTROLLER_NAME": "laptop", "CONTROLLER_ADDRESS": h.url,
 		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
@@ -165,6 +166,9 @@ func (h *Host) makeExporter() {
 
 // objectsDir is the directory of the archive.
 func (h *Host) objectsDir() string { return filepath.Join(h.home.dir, "objects") }
+
+// logsDir is where the fleet's logs are kept.
+func (h *Host) logsDir() string { return filepath.Join(h.home.dir, "logs") }
 
 // handle turns the panic about a conflicting route into an error.
 func handle(router *function.Router, route string, h http.Handler) (err error) {

@@ -32,6 +32,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/watch"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/logs/files"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
@@ -397,7 +398,8 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	}
 	h.fleet, err = fleet.New(fleet.Options{
 		Left: left, Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
-		API: h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll,
+		Logs: files.New(files.Options{Dir: h.logsDir()}).Write,
+		API:  h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll,
 		Every: h.settings.FleetEvery, Log: h.log,
 	})
 	return err

@@ -118,6 +118,9 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	}
 	instance, component := v.Subject.AppInstance, v.Subject.AppComponent
 	message := fmt.Sprintf("policy %s is violated (value %s)", p.Name, brief(v.CurrentValue))
+	if ahead := p.Properties.Forecast; ahead != "" {
+		message = fmt.Sprintf("policy %s is violated, or will be within %s (value %s)", p.Name, ahead, brief(v.CurrentValue))
+	}
 	if verdict == registry.Continued {
 		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
 	}

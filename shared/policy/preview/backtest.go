@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/telemetry"
@@ -87,6 +88,7 @@ type Past struct {
 	Evaluations int       `json:"evaluations"`
 	Episodes    []Episode `json:"episodes"`
 	Truncated   bool      `json:"truncated,omitempty"` // some episodes were left out
+	Forecast    *Foreseen `json:"forecast,omitempty"`  // of a policy that looks ahead
 }
 
 // Episode is one period in which an alert would have fired.
@@ -119,6 +121,21 @@ func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registr
 	slices.SortStableFunc(past.Episodes, func(a, b Episode) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
 	})
+	if ahead := q.Policy.Properties.Ahead(); ahead > 0 {
+		plain, err := render.Present(spec.Expr)
+		if err != nil {
+			return nil, err
+		}
+		found, err := c.QueryRange(ctx, plain, q.From, q.To, step)
+		if err != nil {
+			return nil, err
+		}
+		var real []Episode
+		for _, series := range found {
+			real = append(real, episodes(series, step, pending, operator)...)
+		}
+		past.Forecast = foresight(past.Episodes, real, ahead, q.To)
+	}
 	if len(past.Episodes) > maxEpisodes {
 		past.Episodes, past.Truncated = past.Episodes[:maxEpisodes], true
 	}

@@ -279,6 +279,9 @@ func (m *maker) properties(d *appmodel.Policy, path string) Properties {
 	if d.Pending > 0 {
 		p.PendingInterval = template.FormatDuration(max(d.Pending, time.Millisecond))
 	}
+	if d.Forecast > 0 {
+		p.Forecast = template.FormatDuration(max(d.Forecast, time.Millisecond))
+	}
 	if oneoff, ok := d.Properties["oneoff"]; ok {
 		if p.Oneoff, ok = oneoff.(bool); !ok {
 			m.faults.Add(path+".properties.oneoff", 0, "must be true or false")

@@ -39,6 +39,7 @@ type Properties struct {
 	Oneoff          bool   `json:"oneoff,omitempty"`          // acted upon only once
 	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's own
 	PendingInterval string `json:"pendingInterval,omitempty"` // how long it must be violated before that counts
+	Forecast        string `json:"forecast,omitempty"`        // how far ahead a violation that is foreseen counts; empty: not at all
 }
 
 // ActionWebhook is the only type of action; a callback by service name becomes one too.

@@ -25,6 +25,15 @@ var promql = parser.NewParser(parser.Options{})
 //
 // The error is Invalid and names the faulty fields as in the policy: spec.expr, variables.threshold.
 func Policy(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
+	spec, err := present(p, staleAfter)
+	if ahead := p.Properties.Ahead(); err == nil && ahead > 0 {
+		spec.Expr, err = foreseen(spec, ahead)
+	}
+	return spec, err
+}
+
+// present renders a policy that is violated when it is, and not before.
+func present(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
 	switch p.Spec.Type {
 	case registry.ConstraintsSpec:
 		return p.Spec, nil

@@ -10,6 +10,9 @@ func Watched(expr string) (string, error) {
 		return "", invalidAt("spec.expr", err)
 	}
 	inner := tree
+	if now, _, ok := split(tree); ok { // of a policy that looks ahead
+		inner = now
+	}
 	for {
 		p, ok := inner.(*parser.ParenExpr)
 		if !ok {
@@ -22,4 +25,16 @@ func Watched(expr string) (string, error) {
 		return tree.String(), nil
 	}
 	return b.LHS.String(), nil
+}
+
+// Present returns the expression of a policy without its forecast.
+func Present(expr string) (string, error) {
+	tree, err := parse(expr)
+	if err != nil {
+		return "", invalidAt("spec.expr", err)
+	}
+	if now, _, ok := split(tree); ok {
+		return now.String(), nil
+	}
+	return tree.String(), nil
 }

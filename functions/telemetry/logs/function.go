@@ -1,0 +1,302 @@
+// Package logs answers what the containers of an application wrote, wherever they ran, and goes on with what they write.
+package logs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/bus"
+	shared "github.com/littoral-project/littoral/shared/feed"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/feed"
+	"github.com/littoral-project/littoral/shared/history/recorded"
+	"github.com/littoral-project/littoral/shared/logs"
+	"github.com/littoral-project/littoral/shared/logs/open"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/sse"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/telemetry/tenant"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes:      []function.Route{{Pattern: "GET /telemetry/logs", Role: auth.Viewer}},
+	Stream:      function.Stream{For: 5 * time.Minute},
+	Class:       function.Series,
+	Concurrency: 50, // each stream asks the log store once a second
+	Needs:       []function.Need{function.Logs, function.BusTokens},
+}
+
+// Function is the operation with its store. Applications are known by their own tokens.
+type Function struct {
+	bus.Tokens
+	db   *store.DB
+	logs logs.Store
+	feed *shared.Feed[history.Entry]
+}
+
+// New opens the store that the settings choose.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB, feed: feed.New(env.DB)}
+	var config open.Config
+	if err := errors.Join(env.Config(&f.Tokens), env.Config(&config)); err != nil {
+		return nil, err
+	}
+	var err error
+	f.logs, err = open.Store(config, env.HTTP)
+	return f, err
+}
+
+const (
+	retry    = 2 * time.Second
+	every    = time.Second      // between questions to the log store
+	quiet    = 15 * time.Second // then a comment shows that the stream is alive
+	usual    = time.Hour        // how far back an answer reaches
+	usually  = 1000             // lines
+	maxMoves = 500              // of one answer
+)
+
+// Move is a decision where a component runs.
+type Move struct {
+	At        time.Time `json:"at"`
+	Component string    `json:"component"`
+	Message   string    `json:"message"`
+}
+
+// Answer is the lines of a time, and the places of the components that wrote them.
+type Answer struct {
+	Lines []logs.Entry `json:"lines"`
+	Moves []Move       `json:"moves"`
+	Cut   bool         `json:"cut,omitempty"` // there are older ones than the limit lets through
+}
+
+// question is what the caller wants to know.
+type question struct {
+	app    uuid.UUID
+	query  logs.Query
+	follow bool
+}
+
+// Handle answers lines as JSON, or with follow=true as server-sent events: "opened", then "line" and "move" in the order of
+// time. The id of an event is the instant of the last line; lines of that very instant come again after it.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	ask, err := read(r, auth.From(r.Context()), time.Now())
+	if err != nil {
+		return err
+	}
+	if err := tenant.May(r.Context(), f.db, auth.From(r.Context()), ask.app); err != nil {
+		return store.Classify(err)
+	}
+	if ask.follow {
+		return f.follow(w, r, ask)
+	}
+	answer, err := f.answer(r.Context(), ask)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, answer)
+}
+
+func read(r *http.Request, caller auth.Principal, now time.Time) (question, error) {
+	q := function.NewQuery(r, "app", "component", "since", "until", "tail", "text", "follow")
+	ask := question{follow: q.Bool("follow")}
+	ask.query = logs.Query{
+		Component: q.Text("component"), Text: q.Text("text"), Newest: true, Limit: int(q.Int("tail", usually, 1, logs.MaxLines)),
+		From: now.Add(-usual),
+	}
+	switch id := q.ID("app"); {
+	case id != nil:
+		ask.app = *id
+	case caller.Application != "":
+		ask.app, _ = uuid.Parse(caller.Application)
+	case q.Text("app") == "":
+		q.Fault("app", "is missing: the id of an application")
+	}
+	ask.query.Application = ask.app.String()
+	if at, given := instant(q, "since", now); given {
+		ask.query.From = at
+	}
+	ask.query.To, _ = instant(q, "until", now)
+	if last, err := sse.LastID(r, ""); err != nil {
+		return ask, err
+	} else if ask.follow && last != nil { // it goes on after what the reader has
+		ask.query.From, ask.query.Newest, ask.query.Limit = time.Unix(0, *last).UTC(), false, logs.MaxLines
+	}
+	if ask.follow && !ask.query.To.IsZero() {
+		q.Fault("until", "does not go together with follow")
+	}
+	return ask, q.Err()
+}
+
+// instant reads a time, or how long ago it was.
+func instant(q *function.Query, name string, now time.Time) (at time.Time, given bool) {
+	text := q.Text(name)
+	if text == "" {
+		return time.Time{}, false
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), true
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1970 {
+		q.Fault(name, "%q is neither a duration such as 10m nor a time such as 2026-01-02T15:04:05Z", text)
+	}
+	return at, true
+}
+
+func (f *Function) answer(ctx context.Context, ask question) (*Answer, error) {
+	lines, err := f.logs.Read(ctx, ask.query)
+	if err != nil {
+		return nil, err
+	}
+	entries, _, err := history.Before(ctx, f.db, &ask.app, math.MaxInt64, maxMoves, recorded.JobPlaced)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	answer := &Answer{Lines: lines, Moves: []Move{}, Cut: len(lines) == ask.query.Limit}
+	begin := ask.query.From
+	if answer.Cut {
+		begin = lines[0].At
+	}
+	for _, e := range entries {
+		if ask.moved(e) && !e.At.Before(begin) && (ask.query.To.IsZero() || e.At.Before(ask.query.To)) {
+			answer.Moves = append(answer.Moves, moveOf(e))
+		}
+	}
+	return answer, nil
+}
+
+// moved reports whether the entry is a move of what is asked about.
+func (q question) moved(e history.Entry) bool {
+	return e.Event == recorded.JobPlaced && e.ApplicationID != nil && *e.ApplicationID == q.app &&
+		(q.query.Component == "" || q.query.Component == e.Component)
+}
+
+func moveOf(e history.Entry) Move { return Move{At: e.At, Component: e.Component, Message: e.Message} }
+
+// follow answers the last lines and then what comes.
+func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) error {
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	reader, err := f.feed.Open(ctx, nil)
+	if err != nil {
+		return store.Classify(err)
+	}
+	answer, err := f.answer(ctx, ask)
+	if err != nil {
+		reader.Close()
+		return err
+	}
+	out, err := sse.Start(w, retry)
+	if err != nil {
+		reader.Close()
+		return nil // the caller has gone
+	}
+	moves, ended := make(chan Move, maxMoves), make(chan error, 1)
+	go func() {
+		defer reader.Close()
+		ended <- reader.Follow(ctx, ask.moved, time.Hour, func(e history.Entry) error {
+			select {
+			case moves <- moveOf(e):
+			case <-ctx.Done():
+			}
+			return nil
+		}, func() error { return nil })
+	}()
+	t := &teller{out: out, last: ask.query.From}
+	if err := out.Send(sse.Event{ID: t.id(), Name: "opened", Data: "{}"}); err != nil {
+		return nil
+	}
+	if err := t.tell(answer.Lines, answer.Moves); err != nil {
+		return nil
+	}
+	query := ask.query
+	if len(answer.Lines) > 0 {
+		query.From = answer.Lines[0].At
+	}
+	return sse.Ended(r.Context(), t.follow(ctx, logs.Follow(f.logs, query, time.Now, answer.Lines), moves, ended))
+}
+
+// teller writes lines and moves to a stream.
+type teller struct {
+	out  *sse.Writer
+	last time.Time // of the lines that were sent
+	sent time.Time
+}
+
+func (t *teller) id() string { return strconv.FormatInt(t.last.UnixNano(), 10) }
+
+// patience is how many questions in a row the log store may leave without an answer.
+const patience = 10
+
+func (t *teller) follow(ctx context.Context, f *logs.Follower, moves <-chan Move, ended <-chan error) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for failed := 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+		fresh, err := f.Next(ctx)
+		if failed++; err != nil && failed >= patience {
+			return err
+		}
+		if err == nil {
+			failed = 0
+		}
+		var moved []Move
+		for len(moves) > 0 {
+			moved = append(moved, <-moves)
+		}
+		if err := t.tell(fresh, moved); err != nil {
+			return problem.Wrap(problem.Unavailable, err, "the reader has gone")
+		}
+	}
+}
+
+// tell sends lines and moves in the order of time, or a sign of life when there has been nothing for a while.
+func (t *teller) tell(lines []logs.Entry, moves []Move) error {
+	slices.SortStableFunc(moves, func(a, b Move) int { return a.At.Compare(b.At) })
+	if len(lines)+len(moves) == 0 {
+		if time.Since(t.sent) < quiet {
+			return nil
+		}
+		t.sent = time.Now()
+		return t.out.Alive()
+	}
+	for len(lines)+len(moves) > 0 {
+		var what any
+		name := "line"
+		if len(lines) == 0 || len(moves) > 0 && cmp.Compare(moves[0].At.UnixNano(), lines[0].At.UnixNano()) <= 0 {
+			name, what, moves = "move", moves[0], moves[1:]
+		} else {
+			if lines[0].At.After(t.last) {
+				t.last = lines[0].At
+			}
+			what, lines = lines[0], lines[1:]
+		}
+		data, err := json.Marshal(what)
+		if err != nil {
+			return err
+		}
+		if err := t.out.Send(sse.Event{ID: t.id(), Name: name, Data: string(data)}); err != nil {
+			return err
+		}
+	}
+	t.sent = time.Now()
+	return nil
+}

@@ -63,7 +63,7 @@ func TestAnApplicationShowsItsLogsToItsOwn(t *testing.T) {
 		owners[app] = name
 		say(t, app, "of "+app)
 	}
-	read := func(c client, app string) *answer { return c.get(t, "/telemetry/logs?app="+app) }
+	read := func(c client, app string) *answer { return c.call(t, http.MethodGet, "/telemetry/logs?app="+app, "") }
 	for app, owner := range owners {
 		for name, c := range clients {
 			if a := read(c, app); name == owner {
@@ -85,9 +85,9 @@ func TestAnApplicationShowsItsLogsToItsOwn(t *testing.T) {
 			}
 		}
 	}
-	w.as("admin").get(t, "/telemetry/logs?app=0198c2ab-1234-7000-8000-0000000000e1").refused(t, http.StatusNotFound)
+	w.as("admin").call(t, http.MethodGet, "/telemetry/logs?app=0198c2ab-1234-7000-8000-0000000000e1", "").refused(t, http.StatusNotFound)
 	for _, bad := range []string{"", "?app=shop", "?app=0198c2ab-1234-7000-8000-0000000000e1&since=soon", "?tail=0", "?follow=perhaps"} {
-		w.as("admin").get(t, "/telemetry/logs"+bad).refused(t, http.StatusBadRequest)
+		w.as("admin").call(t, http.MethodGet, "/telemetry/logs"+bad, "").refused(t, http.StatusBadRequest)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestSeriesAreConfined(t *testing.T) {
 	mine := w.owner(t, "somebody with series")
 	a := mine.call(t, http.MethodPost, "/jobmanager/groups", named("mine"))
 	app := decode[struct{ ID string }](t, a.is(t, http.StatusCreated)).ID
-	ask := func(c client, query url.Values) *answer { return c.get(t, "/telemetry/series?"+query.Encode()) }
+	ask := func(c client, query url.Values) *answer { return c.call(t, http.MethodGet, "/telemetry/series?"+query.Encode(), "") }
 	of := func(query string) url.Values { return url.Values{"query": {query}} }
 	own := decode[api.Courses](t, ask(mine, of(`sum(tlum_workload_info)`)).is(t, http.StatusOK))
 	require.Equal(t, `sum(tlum_workload_info{icos_app_instance="`+app+`"})`, own.Query)

@@ -160,6 +160,28 @@ import (
 	outboxfollow "github.com/littoral-project/littoral/functions/outbox/follow"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
+	pdlcagentlist "github.com/littoral-project/littoral/functions/pdlc/agent-list"
+	pdlcagenttrain "github.com/littoral-project/littoral/functions/pdlc/agent-train"
+	pdlcendrounds "github.com/littoral-project/littoral/functions/pdlc/end-rounds"
+	pdlcfederationdelete "github.com/littoral-project/littoral/functions/pdlc/federation-delete"
+	pdlcfederationget "github.com/littoral-project/littoral/functions/pdlc/federation-get"
+	pdlcfederationput "github.com/littoral-project/littoral/functions/pdlc/federation-put"
+	pdlcfederationround "github.com/littoral-project/littoral/functions/pdlc/federation-round"
+	pdlcfederationupdate "github.com/littoral-project/littoral/functions/pdlc/federation-update"
+	pdlcjudge "github.com/littoral-project/littoral/functions/pdlc/judge"
+	pdlcparticipate "github.com/littoral-project/littoral/functions/pdlc/participate"
+	pdlcpipelinedelete "github.com/littoral-project/littoral/functions/pdlc/pipeline-delete"
+	pdlcpipelinelist "github.com/littoral-project/littoral/functions/pdlc/pipeline-list"
+	pdlcpipelineput "github.com/littoral-project/littoral/functions/pdlc/pipeline-put"
+	pdlcpipelinerollback "github.com/littoral-project/littoral/functions/pdlc/pipeline-rollback"
+	pdlcprofiledelete "github.com/littoral-project/littoral/functions/pdlc/profile-delete"
+	pdlcprofilelist "github.com/littoral-project/littoral/functions/pdlc/profile-list"
+	pdlcprofileput "github.com/littoral-project/littoral/functions/pdlc/profile-put"
+	pdlcrecommend "github.com/littoral-project/littoral/functions/pdlc/recommend"
+	pdlcrecommendationlist "github.com/littoral-project/littoral/functions/pdlc/recommendation-list"
+	pdlcretrain "github.com/littoral-project/littoral/functions/pdlc/retrain"
+	pdlcscore "github.com/littoral-project/littoral/functions/pdlc/score"
+	pdlcscorelist "github.com/littoral-project/littoral/functions/pdlc/score-list"
 	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
 	policymanagerappevent "github.com/littoral-project/littoral/functions/policymanager/app-event"
 	policymanagerapppolicies "github.com/littoral-project/littoral/functions/policymanager/app-policies"
@@ -388,6 +410,28 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/outbox-follow":                       function.NewEntry("outbox-follow", outboxfollow.Spec, outboxfollow.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                        function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-agent-list":                     function.NewEntry("pdlc-agent-list", pdlcagentlist.Spec, pdlcagentlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-agent-train":                    function.NewEntry("pdlc-agent-train", pdlcagenttrain.Spec, pdlcagenttrain.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-end-rounds":                     function.NewEntry("pdlc-end-rounds", pdlcendrounds.Spec, pdlcendrounds.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-delete":              function.NewEntry("pdlc-federation-delete", pdlcfederationdelete.Spec, pdlcfederationdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-get":                 function.NewEntry("pdlc-federation-get", pdlcfederationget.Spec, pdlcfederationget.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-put":                 function.NewEntry("pdlc-federation-put", pdlcfederationput.Spec, pdlcfederationput.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-round":               function.NewEntry("pdlc-federation-round", pdlcfederationround.Spec, pdlcfederationround.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-update":              function.NewEntry("pdlc-federation-update", pdlcfederationupdate.Spec, pdlcfederationupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-judge":                          function.NewEntry("pdlc-judge", pdlcjudge.Spec, pdlcjudge.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-participate":                    function.NewEntry("pdlc-participate", pdlcparticipate.Spec, pdlcparticipate.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-delete":                function.NewEntry("pdlc-pipeline-delete", pdlcpipelinedelete.Spec, pdlcpipelinedelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-list":                  function.NewEntry("pdlc-pipeline-list", pdlcpipelinelist.Spec, pdlcpipelinelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-put":                   function.NewEntry("pdlc-pipeline-put", pdlcpipelineput.Spec, pdlcpipelineput.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-rollback":              function.NewEntry("pdlc-pipeline-rollback", pdlcpipelinerollback.Spec, pdlcpipelinerollback.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-profile-delete":                 function.NewEntry("pdlc-profile-delete", pdlcprofiledelete.Spec, pdlcprofiledelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-profile-list":                   function.NewEntry("pdlc-profile-list", pdlcprofilelist.Spec, pdlcprofilelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-profile-put":                    function.NewEntry("pdlc-profile-put", pdlcprofileput.Spec, pdlcprofileput.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-recommend":                      function.NewEntry("pdlc-recommend", pdlcrecommend.Spec, pdlcrecommend.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-recommendation-list":            function.NewEntry("pdlc-recommendation-list", pdlcrecommendationlist.Spec, pdlcrecommendationlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-retrain":                        function.NewEntry("pdlc-retrain", pdlcretrain.Spec, pdlcretrain.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-score":                          function.NewEntry("pdlc-score", pdlcscore.Spec, pdlcscore.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-score-list":                     function.NewEntry("pdlc-score-list", pdlcscorelist.Spec, pdlcscorelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":          function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-event":             function.NewEntry("policymanager-app-event", policymanagerappevent.Spec, policymanagerappevent.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-policies":          function.NewEntry("policymanager-app-policies", policymanagerapppolicies.Spec, policymanagerapppolicies.New),

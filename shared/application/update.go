@@ -102,9 +102,11 @@ func Beside(before, now *appmodel.Application) (what []string) {
 		})
 	}
 	add("description", before.Description != now.Description)
+	add("profile", before.Profile != now.Profile)
 	add("policies", !reflect.DeepEqual(before.Policies, now.Policies) ||
 		differs(func(c *appmodel.Component) any { return c.Policies }))
 	add("communication", differs(func(c *appmodel.Component) any { return c.Communication }))
+	add("near", differs(func(c *appmodel.Component) any { return c.Near }))
 	add("scaling", differs(func(c *appmodel.Component) any { return c.Scaling }))
 	add("targets", differs(func(c *appmodel.Component) any { return c.Targets }))
 	return what

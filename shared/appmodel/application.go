@@ -29,6 +29,7 @@ type Application struct {
 	Components  []Component     `json:"components"`
 	Channels    []Channel       `json:"channels,omitempty"`
 	Spreads     []Spread        `json:"spreads,omitempty"`
+	Profile     string          `json:"profile,omitempty"`    // which nodes it is better on, by the scores of that name; empty: any
 	MixedTypes  bool            `json:"mixedTypes,omitempty"` // components may run on different engines
 	Policies    []Policy        `json:"policies,omitempty"`   // of the top level; a component holds its own
 	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
@@ -74,6 +75,7 @@ type Component struct {
 	Communication Communication `json:"communication,omitzero"`
 	Scaling       *Scaling      `json:"scaling,omitempty"`
 	DPE           *DPE          `json:"dpe,omitempty"`
+	Near          Near          `json:"near,omitzero"`
 }
 
 // DPE asks for the sidecar that gives the COMPSs agent in a pod of the component the other pods as workers. A figure that is
@@ -82,6 +84,12 @@ type DPE struct {
 	Cores    float64 `json:"cores,omitempty"`  // of each pod
 	Port     int     `json:"port,omitempty"`   // where agents speak with each other
 	MemoryGB float64 `json:"memory,omitempty"` // of each pod
+}
+
+// Near is what a component is better close to, beside the components that it talks to.
+type Near struct {
+	Data  []string `json:"data,omitempty"`  // data sets, by their identifier in the metadata graph
+	Users []string `json:"users,omitempty"` // zones of access points (ETSI MEC 013) in which its users are
 }
 
 // Component types.

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -101,11 +103,17 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 			fmt.Fprintf(s.out, "    - %s\n", printable(change.Detail))
 		}
 	}
-	t := newTable(s.out, "", "NODE", "PERFORMANCE", "ENERGY", "SECURITY", "SCORE", "NEAR", "MOVE", "TOTAL", "VERDICT")
+	names := slices.Sorted(maps.Keys(c.Preferences))
+	head := []string{"", "NODE", "PERFORMANCE", "ENERGY", "SECURITY", "SCORE"}
+	for _, name := range names {
+		fmt.Fprintf(s.out, "  %s: %s\n", printable(name), printable(c.Preferences[name]))
+		head = append(head, strings.ToUpper(printable(name)))
+	}
+	t := newTable(s.out, append(head, "NEAR", "MOVE", "TOTAL", "VERDICT")...)
 	t.indent = "  "
 	var rows [][]string
 	for i := range c.Nodes {
-		rows = append(rows, nodeRow(&c.Nodes[i]))
+		rows = append(rows, nodeRow(&c.Nodes[i], names))
 	}
 	if err := t.write(rows...); err != nil {
 		return err
@@ -118,7 +126,7 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 }
 
 // nodeRow shows one node: what it would earn there, and what speaks against it with the numbers.
-func nodeRow(n *placement.NodeExplanation) []string {
+func nodeRow(n *placement.NodeExplanation, preferences []string) []string {
 	mark, verdict := "", "fits"
 	if n.Chosen {
 		mark, verdict = "*", "chosen"
@@ -132,14 +140,18 @@ func nodeRow(n *placement.NodeExplanation) []string {
 	}
 	row := []string{mark, place(n.Target)}
 	if n.Score == (placement.Score{}) && n.Total == 0 {
-		return append(row, "-", "-", "-", "-", "-", "-", "-", verdict)
+		return append(append(row, slices.Repeat([]string{"-"}, 7+len(preferences))...), verdict)
 	}
 	near := 0.0
 	for _, a := range n.Affinity {
 		near += a.Points
 	}
 	won := n.Score
-	for _, v := range []float64{won.Performance, won.Energy, won.Security, won.Weighted, near, -n.Move, n.Total} {
+	values := []float64{won.Performance, won.Energy, won.Security, won.Weighted}
+	for _, name := range preferences {
+		values = append(values, preferredFor(n, name))
+	}
+	for _, v := range append(values, near, -n.Move, n.Total) {
 		text := fmt.Sprintf("%.1f", v)
 		if text == "-0.0" {
 			text = "0.0"
@@ -147,6 +159,16 @@ func nodeRow(n *placement.NodeExplanation) []string {
 		row = append(row, text)
 	}
 	return append(row, verdict)
+}
+
+// preferredFor is what a node earns for a preference.
+func preferredFor(n *placement.NodeExplanation, name string) (points float64) {
+	for _, p := range n.Preferred {
+		if p.Name == name {
+			points += p.Points
+		}
+	}
+	return points
 }
 
 func place(t placement.Target) string { return t.Cluster + "/" + t.Node }

@@ -120,10 +120,21 @@ func won(n *placement.NodeExplanation) [][2]string {
 		near[i] = fmt.Sprintf("%.1f with %s (%s)", t.Points, t.With, t.Closeness)
 	}
 	list := [][2]string{{"Score", score}, {"Affinity", strings.Join(near, ", ")}}
+	for _, p := range n.Preferred {
+		list = append(list, [2]string{capitalised(p.Name), fmt.Sprintf("%.1f", p.Points)})
+	}
 	if n.Move != 0 {
 		list = append(list, [2]string{"Move", fmt.Sprintf("%.1f for leaving its place", -n.Move)})
 	}
 	return list
+}
+
+// capitalised begins with a capital letter.
+func capitalised(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
 }
 
 // runnerUp shows the best other node with what it would have earned.

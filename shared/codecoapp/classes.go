@@ -62,6 +62,7 @@ func (r *reader) classes(spec *yaml.Node) {
 		performance = min(performance, 1-energy)
 	}
 	if profile != "" {
+		r.profile = strings.ToLower(profile)
 		path, node = profilePath, profileNode
 		performance, energy = profiles[profile].performance, profiles[profile].energy
 	}

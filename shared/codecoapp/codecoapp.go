@@ -90,7 +90,7 @@ func read(doc []byte, as descriptor.Reading) (*appmodel.Application, error) {
 		return nil, err
 	}
 	app.Dialect, app.Namespace = appmodel.CODECO, r.namespace
-	app.Channels = r.channels
+	app.Channels, app.Profile = r.channels, r.profile
 	app.Warnings = append(r.warnings, r.translated(app.Warnings)...)
 	app.Derived = append(r.translated(app.Derived), r.derived...)
 	app.Source = source{app.Source, head, &r}
@@ -134,14 +134,16 @@ type reader struct {
 	warnings []problem.Field
 	derived  []problem.Field
 
-	generation Generation
-	name       string
-	namespace  string
-	services   []service
-	policies   []*yaml.Node
-	channels   []appmodel.Channel
-	pods       map[string]*yaml.Node // pod specs in further documents
-	paths      []renamed
+	generation  Generation
+	name        string
+	namespace   string
+	services    []service
+	policies    []*yaml.Node
+	channels    []appmodel.Channel
+	profile     string
+	annotations *yaml.Node
+	pods        map[string]*yaml.Node // pod specs in further documents
+	paths       []renamed
 }
 
 // renamed is where a part of the descriptor stands in the CodecoApp.
@@ -201,7 +203,7 @@ func (r *reader) head(roots []*yaml.Node) (head *yaml.Node) {
 
 func (r *reader) application(head *yaml.Node) {
 	metadata := child(head, "metadata")
-	r.namespace = text(metadata, "namespace")
+	r.namespace, r.annotations = text(metadata, "namespace"), child(metadata, "annotations")
 	spec := child(head, "spec")
 	if spec == nil || spec.Kind != yaml.MappingNode {
 		r.fault("spec", head, "is missing, or no object")

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -124,8 +125,29 @@ func (r *reader) component(s service) *yaml.Node {
 	if needs := r.requirements(s); len(needs.Content) > 0 {
 		c.Content = append(c.Content, str("requirements"), needs)
 	}
+	if near := r.near(s); len(near.Content) > 0 {
+		c.Content = append(c.Content, str("near"), near)
+	}
 	c.Line = s.node.Line
 	return c
+}
+
+// near reads from annotations, since the schema has no keys for them, what a service is better close to:
+// near-data.littoral.dev/<service> and near-users.littoral.dev/<service>, with names between commas.
+func (r *reader) near(s service) *yaml.Node {
+	near := object()
+	for _, key := range []string{"data", "users"} {
+		names := list()
+		for name := range strings.SplitSeq(text(r.annotations, "near-"+key+".littoral.dev/"+s.name), ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names.Content = append(names.Content, str(name))
+			}
+		}
+		if len(names.Content) > 0 {
+			near.Content = append(near.Content, str(key), names)
+		}
+	}
+	return near
 }
 
 // podOf returns the pod spec without what placement decides and what a Deployment does not take.

@@ -123,6 +123,9 @@ func (r *reader) application(roots []*yaml.Node) {
 	if policies, path := f.get("policies"); policies != nil {
 		r.app.Policies = r.policies(policies, path, "")
 	}
+	if v, path := f.get("profile"); v != nil {
+		r.app.Profile = strings.ToLower(r.label(v, path, maxLabel))
+	}
 	if v, path := f.get("mixedTypes"); v != nil {
 		r.app.MixedTypes = r.truth(v, path)
 	}
@@ -179,6 +182,9 @@ func (r *reader) component(n *yaml.Node, path string) (c appmodel.Component, lin
 	}
 	if v, path := f.get("communication"); v != nil {
 		c.Communication = r.communication(v, path)
+	}
+	if v, path := f.get("near"); v != nil {
+		c.Near = r.near(v, path)
 	}
 	if v, path := f.get("scaling"); v != nil {
 		c.Scaling = r.scaling(v, path)
@@ -286,6 +292,32 @@ func (r *reader) communication(n *yaml.Node, path string) appmodel.Communication
 	c.Outgoing, c.Incoming = distinct(c.Outgoing), distinct(c.Incoming)
 	return c
 }
+
+// near names the data sets and the zones of users that a component is better close to.
+func (r *reader) near(n *yaml.Node, path string) appmodel.Near {
+	var near appmodel.Near
+	f, ok := r.object(n, path)
+	if !ok || r.slips(n, path, r.fault) {
+		return near
+	}
+	read := func(key string) []string {
+		v, path := f.get(key)
+		if v == nil {
+			return nil
+		}
+		names := distinct(r.texts(v, path))
+		if len(names) > maxNear {
+			r.fault(path, v, "has %d names; %d are allowed", len(names), maxNear)
+		}
+		return names
+	}
+	near.Data, near.Users = read("data"), read("users")
+	r.rest(f)
+	return near
+}
+
+// maxNear bounds the data sets, and the zones, of a component.
+const maxNear = 50
 
 // distinct drops repetitions from list.
 func distinct(list []string) []string {

@@ -125,6 +125,9 @@ func plain(c *appmodel.Component) map[string]any {
 	if len(c.Communication.Outgoing)+len(c.Communication.Incoming) > 0 {
 		all["communication"] = generic(c.Communication)
 	}
+	if len(c.Near.Data)+len(c.Near.Users) > 0 {
+		all["near"] = generic(c.Near)
+	}
 	if c.Scaling != nil {
 		all["scaling"] = generic(c.Scaling)
 	}

@@ -74,6 +74,7 @@ type inventory struct {
 	cordons      []cordon.Cordon    // nodes that an operator has closed
 	network      *network.Topology  // what channels run over; nil where nobody has described it, or nobody needs it
 	using        []channels.Channel // what takes bandwidth of it
+	around       surroundings       // where data and users are, as far as somebody asked
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {

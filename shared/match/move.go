@@ -64,7 +64,7 @@ func moveAll(
 		m.blind = blind
 		return m.apply(ctx, nil, nil)
 	}
-	if err := inv.readNetwork(ctx, tx, m.descriptor); err != nil {
+	if err := inv.readAround(ctx, tx, m.descriptor, m.list); err != nil {
 		return 0, err
 	}
 	p, plan, err := m.solve(inv)

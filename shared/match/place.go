@@ -91,7 +91,7 @@ func place(
 	if why != "" {
 		return true, waitAll(ctx, tx, c.stored, c.list, why)
 	}
-	if err := inv.readNetwork(ctx, tx, c.app); err != nil {
+	if err := inv.readAround(ctx, tx, c.app, c.list); err != nil {
 		return false, err
 	}
 	var p placement.Problem

@@ -217,10 +217,10 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	if err := inv.readNetwork(ctx, q, app); err != nil {
+	all := parts(app, a.Jobs, nobody)
+	if err := inv.readAround(ctx, q, app, all); err != nil {
 		return nil, err
 	}
-	all := parts(app, a.Jobs, nobody)
 	list := slices.DeleteFunc(parts(app, a.Jobs, anybody), func(p part) bool { return p.job == nil || !p.job.Placed() })
 	if len(list) == 0 {
 		list = all

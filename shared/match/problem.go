@@ -170,6 +170,7 @@ func problemOf(app *appmodel.Application, list []part, inv *inventory) placement
 		StaleAfter: freshness(app, list, inv.staleAfter),
 	}
 	tie(&problem, app, list, "")
+	inv.prefer(&problem, app, list, "")
 	inv.letStay(&problem, list)
 	if i := slices.IndexFunc(list, func(p part) bool { return p.instance != uuid.Nil }); i >= 0 && app.UsageOfOthers() {
 		inv.withoutOwn(problem.Nodes, list[i].instance.String())
@@ -282,6 +283,15 @@ func oneOrchestrator(app *appmodel.Application, inv *inventory) bool {
 
 // why says in one line why this place was chosen.
 func why(e *placement.ComponentExplanation, a placement.Assignment) string {
-	return fmt.Sprintf("score %.0f (performance %.0f, energy %.0f, security %.0f); %d of %d nodes could take it",
-		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, e.Fit, len(e.Nodes)+e.Omitted)
+	text := fmt.Sprintf("score %.0f (performance %.0f, energy %.0f, security %.0f)",
+		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security)
+	for _, n := range e.Nodes {
+		if n.Target == a.Target {
+			for _, p := range n.Preferred {
+				text += fmt.Sprintf(", %s %+.0f", p.Name, p.Points)
+			}
+			break
+		}
+	}
+	return fmt.Sprintf("%s; %d of %d nodes could take it", text, e.Fit, len(e.Nodes)+e.Omitted)
 }

@@ -79,7 +79,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	if err != nil {
 		return nil, err
 	}
-	if err := inv.readNetwork(ctx, q, app); err != nil {
+	if err := inv.readAround(ctx, q, app, list); err != nil {
 		return nil, err
 	}
 	inv.own(app.Name, list)

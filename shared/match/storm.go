@@ -67,7 +67,7 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 			}
 			continue
 		}
-		if err := inv.readNetwork(ctx, tx, c.app); err != nil {
+		if err := inv.readAround(ctx, tx, c.app, c.list); err != nil {
 			return err
 		}
 		if (components+len(c.list))*len(inv.places) > pairsTogether {
@@ -151,6 +151,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 			joint.Components = append(joint.Components, comp)
 		}
 		tie(&joint, c.app, c.list, own.ID+"/")
+		inv.prefer(&joint, c.app, c.list, own.ID+"/")
 	}
 	return joint
 }

@@ -39,6 +39,16 @@ where u.at <= excluded.at`
 
 	countUsers = `select zone_id, access_point_id, count(*) from mec_users group by zone_id, access_point_id`
 
+	// A user without a position is where the access point is; an access point without users counts for one, so that a zone in
+	// which nobody is at night keeps its place.
+	selectCrowds = `with at as (
+	select p.zone_id, coalesce(u.latitude, p.latitude) as latitude, coalesce(u.longitude, p.longitude) as longitude, u.address is not null as real
+	from mec_access_points p left join mec_users u using (zone_id, access_point_id) where p.zone_id = any($1)
+)
+select zone_id, round(latitude::numeric, 2)::float8, round(longitude::numeric, 2)::float8, count(*)::float8 from at
+where latitude is not null and longitude is not null and (real or not exists (select from at o where o.zone_id = at.zone_id and o.real))
+group by 1, 2, 3 order by 1, 2, 3`
+
 	selectSubscriptions = `select id, kind, owner, body from mec_subscriptions
 where not expired and (expires_at is null or expires_at > now()) and ($1 = '' or kind = $1) and ($2::uuid is null or id = $2)
 and ($3 = '' or owner = $3) order by created_at, id`
@@ -111,6 +121,21 @@ func Counts(ctx context.Context, q store.Querier) (map[string]map[string]int, er
 		return nil, fmt.Errorf("count users: %w", err)
 	}
 	return out, nil
+}
+
+// Crowd is how many users of a zone are about at a place, to a kilometre.
+type Crowd struct {
+	Zone  string
+	Point Point
+	Users float64
+}
+
+// Crowds returns where the users of zones are. A zone in which nobody is has its access points instead, each as one user.
+func Crowds(ctx context.Context, q store.Querier, zones []string) ([]Crowd, error) {
+	return store.Collect(ctx, q, "read where users are", func(row pgx.CollectableRow) (c Crowd, err error) {
+		err = row.Scan(&c.Zone, &c.Point.Latitude, &c.Point.Longitude, &c.Users)
+		return c, err
+	}, selectCrowds, zones)
 }
 
 // Ingest stores positions and tells subscribers. One that is older than what is known changes nothing.

@@ -72,7 +72,7 @@ func (o *ForecastOrder) complete() (*Forecast, error) {
 	if len(o.Help) > maxText {
 		faults.Add("metric_info", 0, "has more than %d bytes", maxText)
 	}
-	if _, _, err := parseTag(o.Model); err != nil {
+	if _, _, err := parseTag(strings.TrimSuffix(o.Model, ":champion")); err != nil {
 		faults.Add("model_name", 0, "is no tag of a model: name:version or name:latest")
 	}
 	in := func(path string, value *int, fallback, low, high int) {

@@ -51,6 +51,7 @@ type About struct {
 const (
 	selectModels = `select name, version, kind, created_at, about from models`
 	oneModel     = selectModels + ` where name = $1 and ($2 = 0 or version = $2) order by version desc limit 1`
+	inUse        = selectModels + ` where name = $1 and version = (select champion from pdlc_pipelines where model = $1)`
 	deleteModel  = `delete from models where name = $1 and version = $2`
 
 	selectVersions = `select version from models where name = $1 union select version from trainings where model = $1 and state = $2`
@@ -91,11 +92,17 @@ func ListModels(ctx context.Context, q store.Querier, name string) ([]*Model, er
 
 // GetModel returns the model of a tag. The error is NotFound.
 func GetModel(ctx context.Context, q store.Querier, tag string) (*Model, error) {
-	name, version, err := parseTag(tag)
-	if err != nil {
-		return nil, err
+	query, args := oneModel, []any{}
+	if of, is := strings.CutSuffix(tag, ":champion"); is { // that a pipeline has in use (shared/pdlc/pipeline)
+		query, args = inUse, []any{of}
+	} else {
+		name, version, err := parseTag(tag)
+		if err != nil {
+			return nil, err
+		}
+		args = []any{name, version}
 	}
-	m, err := store.One(ctx, q, "read the model", scanModel, oneModel, name, version)
+	m, err := store.One(ctx, q, "read the model", scanModel, query, args...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, noModel(tag)
 	}

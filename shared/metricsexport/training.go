@@ -89,6 +89,29 @@ func names() string {
 	return strings.Join(list, ", ")
 }
 
+// Check says what is wrong with the order; the error is Invalid.
+func (o Order) Check() error { return o.complete() }
+
+// HeldBack returns the errors of another model on the values that a training held back, as telemetry has them now. The error is
+// NotFound for a model that is not there, Invalid where the values are too few for it.
+func (t Trainer) HeldBack(ctx context.Context, of *Training, tag string) (forecast.Errors, error) {
+	m, learnt, err := t.Models.open(ctx, t.DB, tag)
+	if err != nil {
+		return forecast.Errors{}, err
+	}
+	s, _, err := t.series(ctx, &of.order)
+	if err != nil {
+		return forecast.Errors{}, err
+	}
+	options := forecast.Options{Lags: of.order.StepsBack, Horizon: of.order.Horizon, Test: *of.order.TestSize}
+	_, from := options.Split(len(s.Values))
+	e, err := forecast.Evaluate(learnt, s.Values, from, len(s.Values), options.Horizon, forecast.Interval{})
+	if errors.Is(err, forecast.ErrShort) {
+		return e, problem.Wrap(problem.Invalid, err, "%s cannot be judged: %v", m.Tag, err)
+	}
+	return e, err
+}
+
 // complete sets defaults and checks. The error is Invalid.
 func (o *Order) complete() error {
 	var faults problem.Faults

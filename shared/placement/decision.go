@@ -18,17 +18,18 @@ type Decision struct {
 
 // Why explains the place of one component: its best nodes, the chosen one first, and one that was refused.
 type Why struct {
-	Component  string            `json:"component"`
-	Placed     bool              `json:"placed"`
-	Summary    string            `json:"summary"`
-	RunnerUp   *Target           `json:"runnerUp,omitempty"`
-	Margin     float64           `json:"margin,omitempty"` // points that the runner-up is behind
-	Rejections map[Rule]int      `json:"rejections,omitempty"`
-	Relaxation *Relaxation       `json:"relaxation,omitempty"`
-	Nodes      []NodeExplanation `json:"nodes"`
-	Fit        int               `json:"fit"` // nodes that could take it, including the chosen one
-	Of         int               `json:"of"`  // nodes in total
-	Omitted    int               `json:"omitted,omitempty"`
+	Component   string            `json:"component"`
+	Placed      bool              `json:"placed"`
+	Summary     string            `json:"summary"`
+	Preferences map[string]string `json:"preferences,omitempty"`
+	RunnerUp    *Target           `json:"runnerUp,omitempty"`
+	Margin      float64           `json:"margin,omitempty"` // points that the runner-up is behind
+	Rejections  map[Rule]int      `json:"rejections,omitempty"`
+	Relaxation  *Relaxation       `json:"relaxation,omitempty"`
+	Nodes       []NodeExplanation `json:"nodes"`
+	Fit         int               `json:"fit"` // nodes that could take it, including the chosen one
+	Of          int               `json:"of"`  // nodes in total
+	Omitted     int               `json:"omitted,omitempty"`
 }
 
 // Decide keeps the essential parts of a plan and its explanation. decided reports by index which components it decided
@@ -49,7 +50,7 @@ func Decide(because string, plan Plan, ex Explanation, decided func(i int) bool)
 			}
 		}
 		d.Why = append(d.Why, Why{
-			Component: c.Component, Placed: c.Placed, Summary: c.Summary, RunnerUp: c.RunnerUp, Margin: c.Margin,
+			Component: c.Component, Placed: c.Placed, Summary: c.Summary, Preferences: c.Preferences, RunnerUp: c.RunnerUp, Margin: c.Margin,
 			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: nodes, Fit: c.Fit,
 			Of: len(c.Nodes) + c.Omitted, Omitted: len(c.Nodes) - len(nodes) + c.Omitted,
 		})

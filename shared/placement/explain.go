@@ -72,7 +72,7 @@ func (m *model) places(plan Plan) []int32 {
 // explain explains one of asked components, with the others in their places.
 func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	comp := &m.comps[c]
-	out := ComponentExplanation{Component: comp.ID, Placed: s.At[c] >= 0}
+	out := ComponentExplanation{Component: comp.ID, Placed: s.At[c] >= 0, Preferences: m.reasons(c)}
 	at := s.At[c]
 	if at >= 0 {
 		out.Target = m.nodes[at].Target()
@@ -130,6 +130,18 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 		out.Summary += "; it stays where it is"
 	default:
 		out.Summary += "; a move away from " + place(*current) // the summary is stored, and read after the move
+	}
+	return out
+}
+
+// reasons are the preferences for a component.
+func (m *model) reasons(c int32) map[string]string {
+	var out map[string]string
+	for _, i := range m.classes[m.Components[c].Class].preferences {
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[m.p.Preferences[i].Name] = m.p.Preferences[i].About
 	}
 	return out
 }
@@ -213,6 +225,10 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 		return out
 	}
 	out.Score = m.scoreAt(&m.classes[m.Components[c].Class], n)
+	for _, i := range m.classes[m.Components[c].Class].preferences {
+		one := &m.p.Preferences[i]
+		out.Preferred = append(out.Preferred, PreferenceTerm{one.Name, one.Points[m.nodes[n].index]})
+	}
 	if !m.IsHome(c, n) {
 		out.Move = m.moveStake(c)
 	}

@@ -39,15 +39,16 @@ type component struct {
 	index int // in Problem.Components
 }
 
-// class is a set of components with equal requirements, weights and given scores.
+// class is a set of components with equal requirements, weights, given scores and preferences.
 type class struct {
-	request  *request
-	weights  Weights   // sum 1
-	given    []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
-	set      int32
-	watts    float64 // least watts per core among the candidates
-	rejected map[Rule]int
-	home     []int32 // candidates that match a Current with empty fields; then Current is part of the requirements
+	request     *request
+	weights     Weights   // sum 1
+	given       []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
+	preferences []int     // of Problem.Preferences
+	set         int32
+	watts       float64 // least watts per core among the candidates
+	rejected    map[Rule]int
+	home        []int32 // candidates that match a Current with empty fields; then Current is part of the requirements
 }
 
 // spread is a Spread with the names of its domains.
@@ -180,12 +181,13 @@ func (m *model) staleAfter(group int32) time.Duration {
 }
 
 // classify puts components with the same requirements into classes. What belongs to a class's key is what its
-// constraints read (see constraint.key), the settings of the group, and given scores.
+// constraints read (see constraint.key), the settings of the group, given scores and preferences.
 func (m *model) classify() {
 	known := make(map[string]int32, len(m.comps))
 	sets := make(map[string]int32)
 	rows := make(map[*float64]int64)
 	weights := make(map[Weights]int64)
+	preferences := m.preferences()
 	var key []byte
 	for i := range m.comps {
 		c, group := &m.comps[i], m.Components[i].Group
@@ -212,6 +214,10 @@ func (m *model) classify() {
 				key = strconv.AppendInt(key, row, 10)
 			}
 		}
+		preferred := preferences[c.ID]
+		for _, i := range preferred {
+			key = strconv.AppendInt(append(key, " +"...), int64(i), 10)
+		}
 		k, ok := known[string(key)]
 		if !ok {
 			k = int32(len(m.classes))
@@ -223,11 +229,22 @@ func (m *model) classify() {
 				sets[string(key[:ofSet])] = t
 				m.sets = append(m.sets, constraintSet{request: r})
 			}
-			m.classes = append(m.classes, class{request: r, weights: m.groups[group], given: given, set: t})
+			m.classes = append(m.classes, class{request: r, weights: m.groups[group], given: given, preferences: preferred, set: t})
 			m.Classes = append(m.Classes, solver.Class{Key: string(key)})
 		}
 		m.Components[i].Class = k
 	}
+}
+
+// preferences are those of each component, by its id.
+func (m *model) preferences() map[string][]int {
+	of := make(map[string][]int)
+	for i := range m.p.Preferences {
+		for _, id := range m.p.Preferences[i].Components {
+			of[id] = append(of[id], i)
+		}
+	}
+	return of
 }
 
 // collectDemand collects what the components demand.

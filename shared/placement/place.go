@@ -52,7 +52,7 @@ func (m *model) plan(sol solver.Solution) Plan {
 		out.Assignments[m.comps[c].index] = a
 		if a.Placed {
 			out.Placed++
-			out.ScoreTotal += a.Score.Weighted
+			out.ScoreTotal += a.Score.points()
 		}
 		if m.comps[c].Current != nil && !a.Stayed {
 			out.MoveTotal += m.MoveCost

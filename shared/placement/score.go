@@ -50,7 +50,7 @@ func (m *model) score(class int, cluster int32) {
 	cl, points := &m.classes[class], m.Classes[class].Points
 	for n := m.Clusters[cluster]; n < m.Clusters[cluster+1]; n++ {
 		if points[n] >= 0 {
-			points[n] = max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would sort differently from 0
+			points[n] = max(0, m.scoreAt(cl, n).points()) // a given score may be -0, which would sort differently from 0
 		}
 	}
 	m.Tally(&m.Classes[class], cluster)
@@ -63,6 +63,7 @@ func (m *model) score(class int, cluster int32) {
 //	              25 when the draw or the free cpu is unknown or zero
 //	security    = SCA score, cut to 0..100; 0 when unknown
 //	weighted    = (wp*performance + we*energy + ws*security) / (wp + we + ws), or what Problem.Scores gives
+//	preferred   = the points of all preferences, which count beside weighted
 //
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
@@ -81,6 +82,9 @@ func (m *model) scoreAt(cl *class, n int32) Score {
 	} else {
 		w := cl.weights
 		s.Weighted = w.Performance*s.Performance + w.Energy*s.Energy + w.Security*s.Security
+	}
+	for _, i := range cl.preferences {
+		s.Preferred += m.p.Preferences[i].Points[node.index]
 	}
 	return s
 }

@@ -69,6 +69,8 @@ type Problem struct {
 	// Scores, when set, replace the weighted score: Scores[i][j] is what Components[i] earns on Nodes[j], in points.
 	// Components with the very same row count as equals, which saves work.
 	Scores [][]float64 `json:"scores,omitempty"`
+	// Preferences make some nodes better for some components than their scores say; see Preference.
+	Preferences []Preference `json:"preferences,omitempty"`
 	// Groups are applications with their own settings, placed together; see Group.
 	Groups []Group `json:"groups,omitempty"`
 	// OneOrchestrator demands one orchestrator type for all components that are in no group.
@@ -122,6 +124,16 @@ type Component struct {
 	Stays bool `json:"stays,omitempty"`
 	// AntiAffinity names components that must not share its node. One side is enough; unknown ids are refused.
 	AntiAffinity []string `json:"antiAffinity,omitempty"`
+}
+
+// Preference is a reason why some nodes are better for some components, beside what Weights weigh: near their data, near their
+// users, recommended by a model.
+type Preference struct {
+	Name       string   `json:"name"`            // one word for tables: profile, data, users, recommendation
+	About      string   `json:"about,omitempty"` // what it is for these components, as half a sentence for people
+	Components []string `json:"components"`      // ids
+	// Points are what each of them earns on each of Problem.Nodes, added to its score.
+	Points []float64 `json:"points"`
 }
 
 // Target is a place, or a pattern of places: an empty field matches anything. Orchestrators compare in any case.
@@ -179,6 +191,12 @@ type Reservation struct {
 	CPU     int64    `json:"cpu,omitempty"`
 	Memory  int64    `json:"memory,omitempty"`
 	Devices []string `json:"devices,omitempty"`
+}
+
+// PreferenceTerm is what one preference earns on a node.
+type PreferenceTerm struct {
+	Name   string  `json:"name"`
+	Points float64 `json:"points"`
 }
 
 // Affinity rewards two components for being close. If graded, it earns Weight points times 1 on the same node,
@@ -319,8 +337,13 @@ type Score struct {
 	Performance float64 `json:"performance"`
 	Energy      float64 `json:"energy"`
 	Security    float64 `json:"security"`
-	Weighted    float64 `json:"weighted"` // by Problem.Weights; the points that count
+	Weighted    float64 `json:"weighted"` // by Problem.Weights
+	// Preferred are the points of all preferences. What counts is Weighted + Preferred.
+	Preferred float64 `json:"preferred,omitempty"`
 }
+
+// points are what counts.
+func (s Score) points() float64 { return s.Weighted + s.Preferred }
 
 // Rule names a hard constraint.
 type Rule string
@@ -392,6 +415,8 @@ type ComponentExplanation struct {
 	// Nodes holds every node of the problem, best first: the chosen one, then those that could take the component
 	// beside the rest of the plan by falling Total, then those that failed, by target.
 	Nodes []NodeExplanation `json:"nodes"`
+	// Preferences say by name what makes some nodes better for it.
+	Preferences map[string]string `json:"preferences,omitempty"`
 	// Omitted counts nodes missing at the end of Nodes, if the whole explanation exceeds MaxExplained. Fit counts all
 	// nodes that could take it, including the chosen one.
 	Omitted int `json:"omitted,omitempty"`
@@ -412,8 +437,10 @@ type NodeExplanation struct {
 	Chosen   bool      `json:"chosen,omitempty"`
 	Failures []Failure `json:"failures,omitempty"` // all of them; empty when it could go here
 	// Score, Affinity, Move and Total are what it earns or would earn here; zero when a rule fails whatever the others
-	// do. Total = Score.Weighted + the affinity points - Move.
-	Score    Score          `json:"score"`
+	// do. Total = Score.Weighted + Score.Preferred + the affinity points - Move.
+	Score     Score            `json:"score"`
+	Preferred []PreferenceTerm `json:"preferred,omitempty"` // what Score.Preferred is made of
+
 	Affinity []AffinityTerm `json:"affinity,omitempty"`
 	Move     float64        `json:"move,omitempty"`
 	Total    float64        `json:"total"`

@@ -70,6 +70,7 @@ func validate(p *Problem) (*nodeIndex, error) {
 	check.links(p.Links)
 	check.channels(p, ids)
 	check.scores(p)
+	check.preferences(p, ids)
 	for i := range p.Spreads {
 		check.spread(entry{"spreads", i}, &p.Spreads[i], ids)
 	}
@@ -209,6 +210,28 @@ func (f faults) scores(p *Problem) {
 		for k, v := range row {
 			if math.IsNaN(v) || v < 0 || v > maxPoints {
 				f.points(entry{"scores", i}, fmt.Sprintf("[%d]", k), v)
+			}
+		}
+	}
+}
+
+func (f faults) preferences(p *Problem, ids map[string]int) {
+	for i := range p.Preferences {
+		one, path := &p.Preferences[i], entry{"preferences", i}
+		seen := make(map[string]bool, len(one.Components))
+		for k, id := range one.Components {
+			f.known(path, fmt.Sprintf(".components[%d]", k), id, ids)
+			if seen[id] {
+				f.Add(path.at(fmt.Sprintf(".components[%d]", k)), 0, "%q is listed twice", id)
+			}
+			seen[id] = true
+		}
+		if len(one.Points) != len(p.Nodes) {
+			f.Add(path.at(".points"), 0, "%d values for %d nodes", len(one.Points), len(p.Nodes))
+		}
+		for k, v := range one.Points {
+			if math.IsNaN(v) || v < 0 || v > maxPoints {
+				f.points(path, fmt.Sprintf(".points[%d]", k), v)
 			}
 		}
 	}

@@ -205,7 +205,7 @@ type maker func(context.Context, *scene) (ask, error)
 // Postgres; all others read it, and most write.
 var cases = func() map[string]maker {
 	all := map[string]maker{}
-	for _, some := range []map[string]maker{applicationCases, operatorCases, deployerCases, policyCases, ruleCases, outboxCases, signInCases, shellCases, forecastCases, codecoCases, metadataCases, networkCases} {
+	for _, some := range []map[string]maker{applicationCases, operatorCases, deployerCases, policyCases, ruleCases, outboxCases, signInCases, shellCases, forecastCases, codecoCases, metadataCases, networkCases, pdlcCases} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -52,6 +52,14 @@ func (r route) fitting(about string) string {
 		return `MATCH (n) RETURN count(n)`
 	case "PUT /swm/objects/{kind}/{namespace}/{name}":
 		return "spec: {minMember: 1}\n"
+	case "POST /pdlc/agents":
+		return `{"episodes": 16}`
+	case "PUT /pdlc/pipelines/{name}":
+		return `{"telemetry_metric": "up"}`
+	case "POST /pdlc/federations/{name}/updates":
+		return `{"round": 1, "change": [], "windows": 1}`
+	case "PUT /pdlc/profiles/{name}":
+		return `{"formula": "1 - cpu"}`
 	case "PUT /swm/topologies/{name}":
 		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
 	case "PUT /location/v2/subscriptions/{kind}/{id}":

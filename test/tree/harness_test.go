@@ -19,6 +19,7 @@ var worlds = map[string]string{
 	"shared/mec":                      "users and subscriptions in a store, and no application",
 	"shared/metricsexport":            "a telemetry store with its receiver, and no application",
 	"shared/orchestrator/conformance": "an interface: what every orchestrator is tried in",
+	"shared/pdlc/balance":             "not of tests: what agents play in",
 	"test/bench":                      "a program that measures; functions run in it and as processes, on a durable Postgres",
 	"test/bench/continuum":            "as test/bench, with thousands of nodes",
 	"test/e2e/knative":                "a real cluster",

@@ -25,7 +25,7 @@ var heavier = []struct {
 		[]string{
 			"jobmanager-archive", "jobmanager-history-archived", "metricsexport-compute", "metricsexport-drift", "metricsexport-fit",
 			"metricsexport-model-delete", "metricsexport-model-metric-create", "metricsexport-predict", "metricsexport-train",
-			"shell-metrics-predict", "shell-metrics-train",
+			"pdlc-judge", "shell-metrics-predict", "shell-metrics-train",
 		},
 		[]string{
 			"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream",
@@ -44,7 +44,8 @@ var heavier = []struct {
 			"metricsexport-metric-get", "metricsexport-metric-list", "metricsexport-metrics", "metricsexport-model-delete",
 			"metricsexport-model-get", "metricsexport-model-list", "metricsexport-model-metric-create", "metricsexport-model-metric-stop",
 			"metricsexport-model-show", "metricsexport-predict", "metricsexport-train", "metricsexport-training-get",
-			"shell-metrics-predict", "shell-metrics-train",
+			"pdlc-judge", "pdlc-participate", "pdlc-pipeline-delete", "pdlc-pipeline-list", "pdlc-pipeline-put", "pdlc-pipeline-rollback",
+			"pdlc-retrain", "shell-metrics-predict", "shell-metrics-train",
 		},
 		[]string{"gonum.org/v1/gonum", "golang.org/x/tools"},
 	},

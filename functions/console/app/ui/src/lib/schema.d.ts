@@ -3250,6 +3250,267 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pdlc/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The profiles that nodes are scored by
+         * @description A profile is a formula over metrics of nodes. Those that are always there: greenness, resilience, performance, foresight. An
+         *     application names one (`profile`, or `performanceProfile` of a CodecoApp), and its components go rather where that score is high.
+         */
+        get: operations["listProfiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/profiles/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the profile: small letters, digits and -.
+                 * @example quiet
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add a profile, or replace one
+         * @description A formula has +, -, *, /, brackets, numbers, the metrics cpu, mem, cores, memory, node_failure, energy, security, freshness,
+         *     portability, link_failure, degree, ebw, latency and cpu_forecast, and the functions min, max, clamp, sqrt, above(x, y) (1 if x is more),
+         *     if(c, x, y), share(x) (of the greatest of all nodes), greatest, least and mean (over all nodes), and number (without its unit).
+         *     Metrics have units, which are checked; a score has none. Scores are there after the next observation.
+         */
+        put: operations["putProfile"];
+        post?: never;
+        /** Delete a profile that was added */
+        delete: operations["deleteProfile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/scores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What nodes are worth for each profile
+         * @description As CODECO's PDLC has them: as JSON, as `ca.csv` with the metrics that they came of, or as custom resources.
+         */
+        get: operations["listScores"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The agents that recommend nodes, with how each did */
+        get: operations["listAgents"];
+        put?: never;
+        /**
+         * Train the agents that recommend nodes
+         * @description DQN, PPO and A3C learn to spread pods so that all nodes are loaded alike, and are judged on 20 worlds that they have not seen.
+         *     The best is chosen if its reward is greater than that of a greedy rule; else the greedy rule recommends.
+         */
+        post: operations["trainAgents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/recommendations/{application}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                application: string;
+            };
+            cookie?: never;
+        };
+        /** What was recommended for an application */
+        get: operations["listRecommendations"];
+        put?: never;
+        /** Value the nodes for each component of an application */
+        post: operations["recommend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The pipelines that train models again and again */
+        get: operations["listPipelines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/pipelines/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the pipeline.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Train a model again and again
+         * @description Each training is judged on values that were held back. It is promoted if it beats both naive kinds and the model in use there;
+         *     if the model in use does not beat the naive kinds any more, the former one is taken again if it does, or none. The tag
+         *     `pipeline-NAME:champion` is the model in use.
+         */
+        put: operations["putPipeline"];
+        post?: never;
+        /** End a pipeline */
+        delete: operations["deletePipeline"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/pipelines/{name}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the pipeline.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take the former model into use again */
+        post: operations["rollbackPipeline"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/federations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** A model that clusters train together */
+        get: operations["getFederation"];
+        /**
+         * Train a model together with other clusters
+         * @description Participants are controllers that have this one in `FEDERATIONS`. In each round they get the weights, train on their own series, and
+         *     send how the weights should change: no sample leaves them. Changes are shortened to `clip`; with `epsilon` noise is added.
+         */
+        put: operations["putFederation"];
+        post?: never;
+        /** End a federation */
+        delete: operations["deleteFederation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/federations/{name}/round": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** The weights of the present round, for a participant */
+        get: operations["getFederationRound"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pdlc/federations/{name}/updates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send how the weights should change */
+        post: operations["sendFederationUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/applications": {
         parameters: {
             query?: never;
@@ -6301,6 +6562,102 @@ export interface components {
             energy?: number;
             security?: number;
             weighted?: number;
+            /** @description Points of all preferences, which count beside weighted. */
+            preferred?: number;
+        };
+        Profile: {
+            name?: string;
+            formula: string;
+            about?: string;
+            builtin?: boolean;
+        };
+        PdlcAgent: {
+            name?: string;
+            chosen?: boolean;
+            options?: {
+                [key: string]: unknown;
+            };
+            /** @description Of all agents, beside a greedy rule and, where there are few ways, the optimum. */
+            results?: {
+                [key: string]: unknown;
+            }[];
+            /** Format: date-time */
+            trained_at?: string;
+        };
+        PdlcRecommendation: {
+            component?: string;
+            agent?: string;
+            /** @description By cluster/node, 0 to 1. */
+            nodes?: {
+                [key: string]: number;
+            };
+            /** Format: date-time */
+            at?: string;
+        };
+        PdlcPipeline: {
+            name?: string;
+            telemetry_metric: string;
+            model_name?: string;
+            model_type?: string;
+            step_in_seconds?: number;
+            window_in_seconds?: number;
+            steps_back?: number;
+            horizon?: number;
+            every_seconds?: number;
+            seed?: number;
+            /** @description The version in use; null where the naive kinds are better. */
+            champion?: number | null;
+            former?: number | null;
+            /** Format: uuid */
+            training?: string;
+            why?: string;
+            /** Format: date-time */
+            due_at?: string;
+            created_by?: string;
+            /** Format: date-time */
+            updated_at?: string;
+        };
+        PdlcPlan: {
+            lags?: number;
+            horizon?: number;
+            clip?: number;
+            epsilon?: number;
+            epochs?: number;
+            fewest?: number;
+            round_seconds?: number;
+            step_in_seconds?: number;
+        };
+        PdlcFederation: {
+            name?: string;
+            plan?: components["schemas"]["PdlcPlan"];
+            round?: number;
+            weights?: number[];
+            refused?: {
+                participant?: string;
+                why?: string;
+            }[];
+            heard?: number;
+            participants?: number;
+            /** Format: date-time */
+            ends_at?: string;
+            created_by?: string;
+        };
+        NodeScore: {
+            profile: string;
+            cluster: string;
+            node_name: string;
+            /** @description It has none where a metric is not known. */
+            score: number | null;
+            /** @description Of the best node's score, 0 to 1: what placement counts. */
+            share: number;
+            /** @description Why it has none. */
+            why?: string;
+            /** Format: date-time */
+            at: string;
+        };
+        /** @description What makes some nodes better for the component, by name (profile, data, users, recommendation), as half a sentence. */
+        Preferences: {
+            [key: string]: string;
         };
         /** @description How many nodes each rule ruled out. */
         Rejections: {
@@ -6347,6 +6704,7 @@ export interface components {
                 fit?: number;
                 runnerUp?: components["schemas"]["Place"];
                 margin?: number;
+                preferences?: components["schemas"]["Preferences"];
                 rejections?: components["schemas"]["Rejections"];
                 relaxation?: {
                     changes?: {
@@ -6388,6 +6746,11 @@ export interface components {
                 available?: string;
             }[];
             score?: components["schemas"]["Score"];
+            /** @description What score.preferred is made of. */
+            preferred?: {
+                name?: string;
+                points?: number;
+            }[];
             affinity?: {
                 with?: string;
                 /** @enum {string} */
@@ -12583,6 +12946,788 @@ export interface operations {
                 content?: never;
             };
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listProfiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "performance",
+                     *         "formula": "1 - max(cpu, mem)",
+                     *         "about": "idle cpu and memory, whichever is scarcer",
+                     *         "builtin": true
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Profile"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the profile: small letters, digits and -.
+                 * @example quiet
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "formula": "1 - share(energy)",
+                 *       "about": "draws little"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Profile"];
+            };
+        };
+        responses: {
+            /** @description The profile. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "quiet",
+                     *       "formula": "1 - share(energy)",
+                     *       "about": "draws little"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Profile"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the profile: small letters, digits and -.
+                 * @example quiet
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone with its scores; one that is always there has its own formula again. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listScores: {
+        parameters: {
+            query?: {
+                /** @description Only of this one. */
+                profile?: string;
+                /** @description The form of the answer. */
+                format?: "json" | "csv" | "cr";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Of each node, or why it has none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "profile": "greenness",
+                     *         "cluster": "edge",
+                     *         "node_name": "edge-1",
+                     *         "score": 0.8,
+                     *         "share": 1,
+                     *         "at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["NodeScore"][];
+                    /**
+                     * @example time,node,cluster,greenness,cpu
+                     *     2026-05-04T10:00:00Z,edge-1,edge,0.8,0.2
+                     */
+                    "text/csv": string;
+                    /**
+                     * @example ---
+                     *     apiVersion: codeco.com/v1
+                     *     kind: PdlcMon
+                     */
+                    "application/yaml": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listAgents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that were trained. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "dqn",
+                     *         "chosen": true,
+                     *         "options": {
+                     *           "seed": 1,
+                     *           "episodes": 320,
+                     *           "size": {
+                     *             "Machines": 3,
+                     *             "Pods": 6
+                     *           }
+                     *         },
+                     *         "results": [
+                     *           {
+                     *             "agent": "greedy",
+                     *             "std": 5.6,
+                     *             "placed": 0.97,
+                     *             "reward": 91.8,
+                     *             "wins": 0,
+                     *             "worlds": 20
+                     *           }
+                     *         ],
+                     *         "trained_at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PdlcAgent"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    trainAgents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "seed": 1,
+                 *       "episodes": 320,
+                 *       "size": {
+                 *         "Machines": 3,
+                 *         "Pods": 6
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    seed?: number;
+                    episodes?: number;
+                    size?: {
+                        [key: string]: number;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description How each did beside the greedy rule. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "dqn",
+                     *         "chosen": true,
+                     *         "options": {
+                     *           "seed": 1,
+                     *           "episodes": 320,
+                     *           "size": {
+                     *             "Machines": 3,
+                     *             "Pods": 6
+                     *           }
+                     *         },
+                     *         "results": [
+                     *           {
+                     *             "agent": "greedy",
+                     *             "std": 5.6,
+                     *             "placed": 0.97,
+                     *             "reward": 91.8,
+                     *             "wins": 0,
+                     *             "worlds": 20
+                     *           }
+                     *         ],
+                     *         "trained_at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PdlcAgent"][];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRecommendations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                application: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description For each component the value of each node. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "component": "web",
+                     *         "agent": "dqn",
+                     *         "nodes": {
+                     *           "edge/edge-1": 1,
+                     *           "edge/edge-2": 0.4
+                     *         },
+                     *         "at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PdlcRecommendation"][];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    recommend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                application: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the agent recommends; placement counts it from then on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "component": "web",
+                     *         "agent": "dqn",
+                     *         "nodes": {
+                     *           "edge/edge-1": 1,
+                     *           "edge/edge-2": 0.4
+                     *         },
+                     *         "at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PdlcRecommendation"][];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPipelines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "load",
+                     *         "telemetry_metric": "avg(load)",
+                     *         "model_name": "pipeline-load",
+                     *         "model_type": "auto",
+                     *         "step_in_seconds": 300,
+                     *         "window_in_seconds": 604800,
+                     *         "steps_back": 12,
+                     *         "horizon": 12,
+                     *         "every_seconds": 86400,
+                     *         "seed": 1,
+                     *         "champion": 3,
+                     *         "former": 2,
+                     *         "why": "promoted version 3: its error is 1.2, that of the one before 1.4, of the better naive kind 2",
+                     *         "due_at": "2026-05-05T10:00:00Z",
+                     *         "created_by": "anna",
+                     *         "updated_at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PdlcPipeline"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the pipeline.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "telemetry_metric": "avg(load)"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PdlcPipeline"];
+            };
+        };
+        responses: {
+            /** @description The pipeline; its first training is due at once. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "load",
+                     *       "telemetry_metric": "avg(load)",
+                     *       "model_name": "pipeline-load",
+                     *       "model_type": "auto",
+                     *       "step_in_seconds": 300,
+                     *       "window_in_seconds": 604800,
+                     *       "steps_back": 12,
+                     *       "horizon": 12,
+                     *       "every_seconds": 86400,
+                     *       "seed": 1,
+                     *       "champion": 3,
+                     *       "former": 2,
+                     *       "why": "promoted version 3: its error is 1.2, that of the one before 1.4, of the better naive kind 2",
+                     *       "due_at": "2026-05-05T10:00:00Z",
+                     *       "created_by": "anna",
+                     *       "updated_at": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PdlcPipeline"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deletePipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the pipeline.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone; its models stay. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    rollbackPipeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the pipeline.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pipeline. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "load",
+                     *       "telemetry_metric": "avg(load)",
+                     *       "model_name": "pipeline-load",
+                     *       "model_type": "auto",
+                     *       "step_in_seconds": 300,
+                     *       "window_in_seconds": 604800,
+                     *       "steps_back": 12,
+                     *       "horizon": 12,
+                     *       "every_seconds": 86400,
+                     *       "seed": 1,
+                     *       "champion": 3,
+                     *       "former": 2,
+                     *       "why": "promoted version 3: its error is 1.2, that of the one before 1.4, of the better naive kind 2",
+                     *       "due_at": "2026-05-05T10:00:00Z",
+                     *       "created_by": "anna",
+                     *       "updated_at": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PdlcPipeline"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The weights of the present round, and who counted in the last one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "load",
+                     *       "plan": {
+                     *         "lags": 12,
+                     *         "horizon": 12,
+                     *         "clip": 5,
+                     *         "epsilon": 0,
+                     *         "epochs": 3,
+                     *         "fewest": 2,
+                     *         "round_seconds": 300,
+                     *         "step_in_seconds": 300
+                     *       },
+                     *       "round": 4,
+                     *       "weights": [
+                     *         0.1,
+                     *         0.2
+                     *       ],
+                     *       "refused": [
+                     *         {
+                     *           "participant": "mallory",
+                     *           "why": "is 9 away from the median of all, at most 1 counts"
+                     *         }
+                     *       ],
+                     *       "heard": 3,
+                     *       "participants": 1,
+                     *       "ends_at": "2026-05-04T10:00:00Z",
+                     *       "created_by": "anna"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PdlcFederation"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "lags": 12,
+                 *       "horizon": 12,
+                 *       "fewest": 3
+                 *     }
+                 */
+                "application/json": components["schemas"]["PdlcPlan"];
+            };
+        };
+        responses: {
+            /** @description The federation in its first round. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "load",
+                     *       "plan": {
+                     *         "lags": 12,
+                     *         "horizon": 12,
+                     *         "clip": 5,
+                     *         "epsilon": 0,
+                     *         "epochs": 3,
+                     *         "fewest": 2,
+                     *         "round_seconds": 300,
+                     *         "step_in_seconds": 300
+                     *       },
+                     *       "round": 4,
+                     *       "weights": [
+                     *         0.1,
+                     *         0.2
+                     *       ],
+                     *       "refused": [
+                     *         {
+                     *           "participant": "mallory",
+                     *           "why": "is 9 away from the median of all, at most 1 counts"
+                     *         }
+                     *       ],
+                     *       "heard": 3,
+                     *       "participants": 1,
+                     *       "ends_at": "2026-05-04T10:00:00Z",
+                     *       "created_by": "anna"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PdlcFederation"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteFederation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getFederationRound: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The federation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "load",
+                     *       "plan": {
+                     *         "lags": 12,
+                     *         "horizon": 12,
+                     *         "clip": 5,
+                     *         "epsilon": 0,
+                     *         "epochs": 3,
+                     *         "fewest": 2,
+                     *         "round_seconds": 300,
+                     *         "step_in_seconds": 300
+                     *       },
+                     *       "round": 4,
+                     *       "weights": [
+                     *         0.1,
+                     *         0.2
+                     *       ],
+                     *       "refused": [
+                     *         {
+                     *           "participant": "mallory",
+                     *           "why": "is 9 away from the median of all, at most 1 counts"
+                     *         }
+                     *       ],
+                     *       "heard": 3,
+                     *       "participants": 1,
+                     *       "ends_at": "2026-05-04T10:00:00Z",
+                     *       "created_by": "anna"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PdlcFederation"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    sendFederationUpdate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the federation.
+                 * @example load
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "round": 4,
+                 *       "change": [
+                 *         0.01,
+                 *         -0.2
+                 *       ],
+                 *       "windows": 500
+                 *     }
+                 */
+                "application/json": {
+                    round: number;
+                    change: number[];
+                    windows: number;
+                };
+            };
+        };
+        responses: {
+            /** @description It counts when the round ends. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Problem"];
+            422: components["responses"]["Invalid"];
             default: components["responses"]["Problem"];
         };
     };

@@ -22,6 +22,12 @@ export type Answer = Schemas["Answer"];
 export type Explained = NonNullable<Schemas["Explanation"]["components"]>[number];
 export type NodeExplanation = Schemas["NodeExplanation"];
 export type DeadLetter = Schemas["DeadLetter"];
+export type Controller = Schemas["Controller"];
+export type Handover = Schemas["Handover"];
+export type Entity = Schemas["MdmEntity"];
+export type Surroundings = Schemas["MdmSurroundings"];
+export type MdmState = Schemas["MdmState"];
+export type Link = Schemas["MeasuredLink"];
 
 /** Node and Cluster are the parts of the taxonomy that the console shows; numbers that nobody measured are missing. */
 export interface Node {
@@ -109,6 +115,9 @@ const registry = "/polman/registry/api/v1";
 const id = encodeURIComponent;
 const yaml = "application/yaml";
 
+/** seen makes a change that is refused when somebody has changed the application since the version. */
+const seen = (version?: number): Call => ({ method: "PUT", ...(version ? { headers: { "If-Match": `"${version}"` } } : {}) });
+
 export const api = {
   applications: (signal?: AbortSignal) => call<Application[]>("/jobmanager/groups?manifests=false", signal ? { signal } : {}),
   application: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}`),
@@ -118,6 +127,12 @@ export const api = {
     call<Application>(`/jobmanager/groups/${id(key)}`, { method: "PUT", body, type: yaml }),
   start: (key: string) => call<Application>(`/jobmanager/groups/start/${id(key)}`, { method: "PUT" }),
   stop: (key: string) => call<Application>(`/jobmanager/groups/stop/${id(key)}`, { method: "PUT" }),
+  scale: (key: string, component: string, replicas: number, version: number) =>
+    call<Application>(`/jobmanager/groups/scale/${id(key)}?${new URLSearchParams({ component, replicas: String(replicas) })}`, seen(version)),
+  pin: (key: string, component: string, to: { cluster: string; node: string } | undefined, version?: number) =>
+    call<Application>(`/jobmanager/groups/pin/${id(key)}?${new URLSearchParams({ component, ...to })}`, seen(version)),
+  controllers: () => call<Controller[] | undefined>("/api/v3/controller/").then((l) => l ?? []),
+  handovers: () => call<Handover[] | undefined>("/controller/handovers").then((l) => l ?? []),
   remove: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}?stop=true`, { method: "DELETE" }),
   plan: (body: string, signal?: AbortSignal) =>
     call<Preview>("/matchmaker/plan", { method: "POST", body, type: yaml, ...(signal ? { signal } : {}) }),
@@ -143,6 +158,10 @@ export const api = {
   render: (p: PolicyDefinition) => call<PolicyPreview>(`${registry}/render`, { method: "POST", body: JSON.stringify(p) }),
   backtest: (policy: PolicyDefinition, from: string) =>
     call<PolicyPast>(`${registry}/backtest`, { method: "POST", body: JSON.stringify({ policy, from }) }),
+  metadata: () => call<MdmState>("/mdm/state"),
+  entities: (type: string) => call<Entity[]>(`/mdm/graph/entity/type/${id(type)}?limit=1000`, { method: "POST", body: "{}" }),
+  surroundings: (key: string, hops: number) => call<Surroundings>(`/mdm/graph/path/${id(key)}?hops=${hops}`),
+  links: () => call<Link[] | undefined>("/netma/links").then((l) => l ?? []),
   dead: () => call<DeadLetter[]>("/events/dead"),
   replay: (event: string) => call<unknown>(`/events/${id(event)}/replay`, { method: "POST" }),
   fleet: () => call<{ clusters: unknown[] | null }>("/fleet"),

@@ -241,10 +241,10 @@ test("the form and the text of a descriptor say the same", async (t) => {
 test("every example is a descriptor that is accepted", async (t) => {
   const page = await open(t, "viewer");
   await page.goto(`${server}/console/#/deploy`);
+  await page.getByText(/to change in a new application/).waitFor();
   const example = page.getByLabel("Example");
   const names = await example.locator("option").allTextContents();
   assert.ok(names.length >= 14, `${names.length} examples`);
-  await page.getByText(/to change in a new application/).waitFor();
   for (const name of [...names.slice(1), names[0]]) {
     const answered = page.waitForResponse((r) => r.url().includes("/matchmaker/plan"));
     await example.selectOption({ label: name });

@@ -57,7 +57,9 @@ func TestAGroupOfSWMWaitsForItsMembers(t *testing.T) {
 	put := func(path, body string) swmObject {
 		return decode[swmObject](t, w.operator.call(t, http.MethodPut, "/swm/objects/"+path, body).is(t, http.StatusOK))
 	}
-	phase := func(path string) string { return decode[swmObject](t, w.viewer.get(t, "/swm/objects/"+path)).Status.Phase }
+	phase := func(path string) string {
+		return decode[swmObject](t, w.viewer.get(t, "/swm/objects/"+path)).Status.Phase
+	}
 
 	require.Equal(t, "Waiting", put("applications/plant/camera", swmCamera).Status.Phase, "members may come first")
 	require.Equal(t, "Waiting", put("applicationgroups/plant/line", swmGroup).Status.Phase)

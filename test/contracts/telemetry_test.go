@@ -148,7 +148,9 @@ func TestSeriesAreConfined(t *testing.T) {
 	mine := w.owner(t, "somebody with series")
 	a := mine.call(t, http.MethodPost, "/jobmanager/groups", named("mine"))
 	app := decode[struct{ ID string }](t, a.is(t, http.StatusCreated)).ID
-	ask := func(c client, query url.Values) *answer { return c.call(t, http.MethodGet, "/telemetry/series?"+query.Encode(), "") }
+	ask := func(c client, query url.Values) *answer {
+		return c.call(t, http.MethodGet, "/telemetry/series?"+query.Encode(), "")
+	}
 	of := func(query string) url.Values { return url.Values{"query": {query}} }
 	own := decode[api.Courses](t, ask(mine, of(`sum(tlum_workload_info)`)).is(t, http.StatusOK))
 	require.Equal(t, `sum(tlum_workload_info{icos_app_instance="`+app+`"})`, own.Query)

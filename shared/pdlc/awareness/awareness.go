@@ -250,8 +250,13 @@ func look(ctx context.Context, db *store.DB, staleAfter time.Duration, now time.
 			v    *float64
 			by   float64
 		}{
-			{"cores", cores, 1}, {"memory", memory, 1}, {"cpu", cpu, 0.01}, {"mem", mem, 0.01}, {"energy", watts, 1},
-			{"security", sca, 0.01}, {"cpu_forecast", cmp.Or(forecast, cpu), 0.01},
+			{"cores", cores, 1},
+			{"memory", memory, 1},
+			{"cpu", cpu, 0.01},
+			{"mem", mem, 0.01},
+			{"energy", watts, 1},
+			{"security", sca, 0.01},
+			{"cpu_forecast", cmp.Or(forecast, cpu), 0.01},
 		} {
 			if m.v != nil {
 				n.Metrics[m.name] = *m.v * m.by

@@ -116,8 +116,12 @@ func TestNoSampleIsTold(t *testing.T) {
 func TestPlansAndDataAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, p := range []federated.Plan{
-		{}, {Shape: federated.Shape{Lags: 1, Horizon: 1}, Clip: 1, Epochs: 1}, {Shape: plan.Shape, Epochs: 1},
-		{Shape: plan.Shape, Clip: 1}, {Shape: plan.Shape, Clip: 1, Epochs: 1, Epsilon: 1e-9}, {Shape: plan.Shape, Clip: math.NaN(), Epochs: 1},
+		{},
+		{Shape: federated.Shape{Lags: 1, Horizon: 1}, Clip: 1, Epochs: 1},
+		{Shape: plan.Shape, Epochs: 1},
+		{Shape: plan.Shape, Clip: 1},
+		{Shape: plan.Shape, Clip: 1, Epochs: 1, Epsilon: 1e-9},
+		{Shape: plan.Shape, Clip: math.NaN(), Epochs: 1},
 	} {
 		require.Error(t, p.Check(), "%+v", p)
 	}

@@ -92,7 +92,8 @@ func ListModels(ctx context.Context, q store.Querier, name string) ([]*Model, er
 
 // GetModel returns the model of a tag. The error is NotFound.
 func GetModel(ctx context.Context, q store.Querier, tag string) (*Model, error) {
-	query, args := oneModel, []any{}
+	query := oneModel
+	var args []any
 	if of, is := strings.CutSuffix(tag, ":champion"); is { // that a pipeline has in use (shared/pdlc/pipeline)
 		query, args = inUse, []any{of}
 	} else {

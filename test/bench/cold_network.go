@@ -31,8 +31,8 @@ var networkCases = map[string]maker{
 		}
 		return ask{client: "operator", method: http.MethodDelete, path: "/netma/reservations/bench"}, err
 	},
-	"netma-position-put":      sent("operator", http.MethodPost, "/netma/positions", `{"users": [{"address": "bench", "latitude": 47, "longitude": 8}]}`),
-	"netma-zone-put":          sent("operator", http.MethodPut, "/netma/zones/bench", benchZone),
+	"netma-position-put":      sent(http.MethodPost, "/netma/positions", `{"users": [{"address": "bench", "latitude": 47, "longitude": 8}]}`),
+	"netma-zone-put":          sent(http.MethodPut, "/netma/zones/bench", benchZone),
 	"netma-user-find":         get("operator", "/location/v2/queries/users?address=bench"),
 	"netma-zone-list":         get("viewer", "/location/v2/queries/zones"),
 	"netma-zone-get":          ofZone("/location/v2/queries/zones/bench"),
@@ -42,7 +42,7 @@ var networkCases = map[string]maker{
 		err := s.system.call(ctx, "operator", http.MethodPost, "/netma/positions", []byte(`{"users": [{"address": "bench", "latitude": 47, "longitude": 8}]}`), nil)
 		return ask{client: "operator", method: http.MethodGet, path: "/location/v2/queries/distance?address=bench&location=47,9"}, err
 	},
-	"netma-subscription-create": sent("operator", http.MethodPost, "/location/v2/subscriptions/users", benchSubscription),
+	"netma-subscription-create": sent(http.MethodPost, "/location/v2/subscriptions/users", benchSubscription),
 	"netma-subscription-list":   get("operator", "/location/v2/subscriptions/users"),
 	"netma-subscription-get":    ofSubscription(http.MethodGet, ""),
 	"netma-subscription-update": ofSubscription(http.MethodPut, benchSubscription),
@@ -62,10 +62,10 @@ const (
 	benchSubscription = `{"subscriptionType": "UserLocationEventSubscription", "address": "bench", "callbackReference": "https://example.org/"}`
 )
 
-// sent is a request with a body.
-func sent(client, method, path, body string) maker {
+// sent is a request of an operator with a body.
+func sent(method, path, body string) maker {
 	return func(context.Context, *scene) (ask, error) {
-		return ask{client: client, method: method, path: path, body: []byte(body)}, nil
+		return ask{client: "operator", method: method, path: path, body: []byte(body)}, nil
 	}
 }
 

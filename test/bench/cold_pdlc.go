@@ -8,24 +8,24 @@ import (
 // pdlcCases are the functions of profiles, scores, pipelines and recommendations.
 var pdlcCases = map[string]maker{
 	"pdlc-profile-list":   get("viewer", "/pdlc/profiles"),
-	"pdlc-profile-put":    sent("operator", http.MethodPut, "/pdlc/profiles/bench", benchProfile),
-	"pdlc-profile-delete": after(http.MethodPut, "/pdlc/profiles/bench", benchProfile, http.MethodDelete, "/pdlc/profiles/bench"),
+	"pdlc-profile-put":    sent(http.MethodPut, "/pdlc/profiles/bench", benchProfile),
+	"pdlc-profile-delete": after("/pdlc/profiles/bench", benchProfile, http.MethodDelete, "/pdlc/profiles/bench"),
 	"pdlc-score-list":     get("viewer", "/pdlc/scores"),
 	"pdlc-score":          tick,
 
 	"pdlc-agent-list":          get("viewer", "/pdlc/agents"),
-	"pdlc-agent-train":         sent("operator", http.MethodPost, "/pdlc/agents", `{"episodes": 16}`),
+	"pdlc-agent-train":         sent(http.MethodPost, "/pdlc/agents", `{"episodes": 16}`),
 	"pdlc-recommend":           get("", "/healthz"), // it needs an application, and is as large as agent-list
 	"pdlc-recommendation-list": get("viewer", "/pdlc/recommendations/7c9e6679-7425-40de-944b-e07fc1f90ae7"),
 	"pdlc-pipeline-list":       get("viewer", "/pdlc/pipelines"),
-	"pdlc-pipeline-put":        sent("operator", http.MethodPut, "/pdlc/pipelines/bench", benchPipeline),
-	"pdlc-pipeline-delete":     after(http.MethodPut, "/pdlc/pipelines/bench", benchPipeline, http.MethodDelete, "/pdlc/pipelines/bench"),
+	"pdlc-pipeline-put":        sent(http.MethodPut, "/pdlc/pipelines/bench", benchPipeline),
+	"pdlc-pipeline-delete":     after("/pdlc/pipelines/bench", benchPipeline, http.MethodDelete, "/pdlc/pipelines/bench"),
 	"pdlc-pipeline-rollback":   get("", "/healthz"), // it needs two models
 	"pdlc-retrain":             tick,
 	"pdlc-judge":               tick,
-	"pdlc-federation-put":      sent("operator", http.MethodPut, "/pdlc/federations/bench", "{}"),
-	"pdlc-federation-get":      after(http.MethodPut, "/pdlc/federations/bench", "{}", http.MethodGet, "/pdlc/federations/bench"),
-	"pdlc-federation-delete":   after(http.MethodPut, "/pdlc/federations/bench", "{}", http.MethodDelete, "/pdlc/federations/bench"),
+	"pdlc-federation-put":      sent(http.MethodPut, "/pdlc/federations/bench", "{}"),
+	"pdlc-federation-get":      after("/pdlc/federations/bench", "{}", http.MethodGet, "/pdlc/federations/bench"),
+	"pdlc-federation-delete":   after("/pdlc/federations/bench", "{}", http.MethodDelete, "/pdlc/federations/bench"),
 	"pdlc-federation-round":    get("", "/healthz"), // for controllers
 	"pdlc-federation-update":   get("", "/healthz"),
 	"pdlc-end-rounds":          tick,
@@ -36,10 +36,10 @@ const benchPipeline = `{"telemetry_metric": "up"}`
 
 const benchProfile = `{"formula": "1 - share(energy)"}`
 
-// after asks once something else was done.
-func after(first, at, body, method, path string) maker {
+// after asks once something else was put.
+func after(at, body, method, path string) maker {
 	return func(ctx context.Context, s *scene) (ask, error) {
-		err := s.system.call(ctx, "operator", first, at, []byte(body), nil)
+		err := s.system.call(ctx, "operator", http.MethodPut, at, []byte(body), nil)
 		return ask{client: "operator", method: method, path: path}, err
 	}
 }

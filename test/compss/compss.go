@@ -81,7 +81,7 @@ func (d description) cores() (sum int64) {
 
 func (a *Agent) known(worker string, do func()) error {
 	if _, is := a.workers[worker]; !is {
-		return fmt.Errorf("Resource %s was not set up for this agent. Ignoring request.", worker) //nolint:staticcheck // the agent's own words
+		return fmt.Errorf("Resource %s was not set up for this agent. Ignoring request.", worker)
 	}
 	do()
 	return nil

@@ -84,7 +84,7 @@ type question struct {
 	step       time.Duration
 }
 
-func read(r *http.Request, caller auth.Principal, now time.Time) (question, error) {
+func read(r *http.Request, now time.Time) (question, error) {
 	q := function.NewQuery(r, "app", "query", "use", "since", "until", "step")
 	ask := question{app: q.ID("app"), query: q.Text("query"), use: q.OneOf("use", render.Usages()...), to: now, from: now.Add(-usual)}
 	q.Either("query", "use")
@@ -126,7 +126,7 @@ func read(r *http.Request, caller auth.Principal, now time.Time) (question, erro
 // Handle answers 200 with the series that the caller may see.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	caller := auth.From(r.Context())
-	ask, err := read(r, caller, time.Now())
+	ask, err := read(r, time.Now())
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (e *Engine) keep(ctx context.Context, c *copied, p *types.Project, w instan
 		}
 		have = nil
 	}
-	id := ""
+	var id string
 	switch {
 	case have == nil:
 		options, err := optionsOf(c, p, s, w)

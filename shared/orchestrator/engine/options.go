@@ -368,7 +368,7 @@ func (e *Engine) admit(j *job.Job, p *types.Project) error {
 func hostAccess(s types.ServiceConfig) string {
 	const own = "host"
 	switch {
-	case s.Privileged, len(s.CapAdd) > 0, len(s.SecurityOpt) > 0, bool(s.UseAPISocket):
+	case s.Privileged, len(s.CapAdd) > 0, len(s.SecurityOpt) > 0, s.UseAPISocket:
 		return "takes rights beyond those of a container"
 	case s.Pid == own, s.Ipc == own, s.Uts == own, s.UserNSMode == own, s.Cgroup == own, s.NetworkMode == own:
 		return "shares the host's own"

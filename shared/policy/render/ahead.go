@@ -82,23 +82,23 @@ func bare(e parser.Expr) parser.Expr {
 	}
 }
 
-// split divides the expression of a policy that looks ahead into what it compares now and what it foresees.
-func split(e parser.Expr) (now, later parser.Expr, ok bool) {
+// split returns what the expression of a policy that looks ahead compares now.
+func split(e parser.Expr) (now parser.Expr, ok bool) {
 	whole, ok := bare(e).(*parser.BinaryExpr)
 	if !ok || whole.Op != parser.LOR {
-		return nil, nil, false
+		return nil, false
 	}
 	both, ok := bare(whole.RHS).(*parser.BinaryExpr)
 	if !ok || both.Op != parser.LAND {
-		return nil, nil, false
+		return nil, false
 	}
 	compared, ok := bare(both.LHS).(*parser.BinaryExpr)
 	if !ok {
-		return nil, nil, false
+		return nil, false
 	}
 	predicted, ok := bare(compared.LHS).(*parser.Call)
 	if !ok || predicted.Func.Name != "predict_linear" {
-		return nil, nil, false
+		return nil, false
 	}
-	return bare(whole.LHS), both, true
+	return bare(whole.LHS), true
 }

@@ -10,7 +10,7 @@ func Watched(expr string) (string, error) {
 		return "", invalidAt("spec.expr", err)
 	}
 	inner := tree
-	if now, _, ok := split(tree); ok { // of a policy that looks ahead
+	if now, ok := split(tree); ok { // of a policy that looks ahead
 		inner = now
 	}
 	for {
@@ -33,7 +33,7 @@ func Present(expr string) (string, error) {
 	if err != nil {
 		return "", invalidAt("spec.expr", err)
 	}
-	if now, _, ok := split(tree); ok {
+	if now, ok := split(tree); ok {
 		return now.String(), nil
 	}
 	return tree.String(), nil

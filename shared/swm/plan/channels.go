@@ -40,7 +40,6 @@ type Channel struct {
 	Frame    int64    `json:"framesize,omitempty"` // bytes
 	Interval int64    `json:"sendInterval,omitempty"`
 	from, to *job.Job // nil without one
-	model    *appmodel.Channel
 }
 
 // Channels are those of an application, those that were not placed yet after the others. ways are the stored ones.

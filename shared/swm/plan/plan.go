@@ -194,11 +194,11 @@ func of(ctx context.Context, q store.Querier, a *application.Application, broken
 		return nil, err
 	}
 	p := &Planned{Application: a, Channels: Channels(a, app, ways, broken)}
-	p.Plan = planOf(a, app, p.Channels, known)
+	p.Plan = planOf(a, p.Channels, known)
 	return p, nil
 }
 
-func planOf(a *application.Application, app *appmodel.Application, all []Channel, known []costs.Cost) AssignmentPlan {
+func planOf(a *application.Application, all []Channel, known []costs.Cost) AssignmentPlan {
 	p := AssignmentPlan{Status: Status{Phase: Idle, ClusterNames: map[string]Cluster{}, Reply: Reply{Feasible: true}}}
 	s := &p.Status
 	group := App{ID: a.Name}

@@ -93,7 +93,8 @@ func One(ctx context.Context, db *store.DB, c Cluster, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	owner, namespace, name := Owner{}, "", ""
+	var owner Owner
+	namespace, name := "", ""
 	switch {
 	case group != nil && group.UID != "":
 		namespace, name = group.Namespace, group.Name

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"

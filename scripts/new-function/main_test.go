@@ -47,17 +47,17 @@ func TestEachKindCompiles(t *testing.T) {
 
 func TestWhatAnOperationGets(t *testing.T) {
 	t.Parallel()
-	made, err := files(root, "pdlc/first-try", "operation", "")
+	made, err := files(root, "clusterlink/first-try", "operation", "")
 	require.NoError(t, err)
 	require.Len(t, made, 4)
-	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: pdlc\n")
+	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: clusterlink\n")
 	var page struct {
 		Tags  []struct{ Name string }
 		Paths map[string]struct{ Get struct{ OperationID string } }
 	}
 	require.NoError(t, yaml.Unmarshal(made[openAPI], &page))
-	require.Equal(t, "pdlcFirstTry", page.Paths["/pdlc/first-try"].Get.OperationID)
-	require.Equal(t, "pdlc", page.Tags[len(page.Tags)-1].Name)
+	require.Equal(t, "clusterlinkFirstTry", page.Paths["/clusterlink/first-try"].Get.OperationID)
+	require.Equal(t, "clusterlink", page.Tags[len(page.Tags)-1].Name)
 
 	made, err = files(root, "jobmanager/first-try", "operation", "")
 	require.NoError(t, err)

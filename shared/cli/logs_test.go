@@ -74,5 +74,5 @@ func TestLogsAreFollowedOverStreams(t *testing.T) {
 	for _, line := range []string{"before 0", "before 1", "before 2", "after"} {
 		require.Equal(t, 1, strings.Count(out.String(), "| "+line), out.String())
 	}
-	require.Contains(t, out.String(), " web: on hub/")
+	require.Contains(t, out.String(), " web: on edge/")
 }

@@ -162,7 +162,9 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/littoral-project/littoral/shared/descriptor",
 		"github.com/littoral-project/littoral/shared/durable",          // keeps the tokens of login
 		"github.com/littoral-project/littoral/shared/history/recorded", // what history records
+		"github.com/littoral-project/littoral/shared/label",            // which labels a descriptor may name
 		"github.com/littoral-project/littoral/shared/loopback",
+		"github.com/littoral-project/littoral/shared/sse",     // streams of logs
 		"github.com/littoral-project/littoral/shared/network", // what channels run over, a part of a plan
 		"github.com/littoral-project/littoral/shared/placement",
 		"github.com/littoral-project/littoral/shared/problem",

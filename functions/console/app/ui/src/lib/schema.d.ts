@@ -1105,6 +1105,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/telemetry/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an application writes
+         * @description The last lines of the containers of an application, merged over replicas and places and in the order of time, and the
+         *     decisions where its components run. Its lines are for who handed it in, for itself by its own token, and for the role
+         *     `admin`.
+         *
+         *     With `follow` the answer is a stream of server-sent events: `opened`, then `line` and `move` as they come. A stream ends
+         *     after some minutes: come again with the last id in `Last-Event-ID`; lines of that very instant come again.
+         */
+        get: operations["getLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/telemetry/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The course of what applications measure
+         * @description PromQL over a time. Each selector in it is confined to the applications that the caller may see, in the syntax tree;
+         *     metrics about nodes belong to nobody and stay as they are. Without `app`, the applications are those that the caller
+         *     handed in; of the role `admin`, all. `use` is there for what has no label of its application: what containers use.
+         */
+        get: operations["getSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules": {
         parameters: {
             query?: never;
@@ -5830,7 +5877,7 @@ export interface components {
         /** Format: date-time */
         Time: string;
         /** @enum {string} */
-        Orchestrator: "ocm" | "nuvla" | "kubernetes";
+        Orchestrator: "ocm" | "nuvla" | "kubernetes" | "compose";
         /** @enum {string} */
         JobState: "Created" | "Progressing" | "Finished" | "Degraded";
         /** @enum {string} */
@@ -5946,6 +5993,8 @@ export interface components {
                 interval?: string;
                 /** @description How long it must be violated before it counts. */
                 pendingInterval?: string;
+                /** @description How far ahead a violation counts that the course of late leads to, such as 30m; its expression ends in a comparison with a number. */
+                forecast?: string;
             };
         };
         Policy: {
@@ -6030,6 +6079,20 @@ export interface components {
             expr?: string;
             evaluations?: number;
             truncated?: boolean;
+            /** @description Of a policy that looks ahead, what that would have been worth. */
+            forecast?: {
+                ahead?: string;
+                /** @description That would have fired without it. */
+                violations?: number;
+                /** @description Of them, those that it would have fired for before. */
+                earlier?: number;
+                /** @description How much earlier, in the median. */
+                secondsEarlier?: number;
+                /** @description Alerts without a violation until the time that they looked ahead to. */
+                inVain?: number;
+                /** @description Those whose time is not over. */
+                open?: number;
+            };
             episodes?: {
                 labels?: {
                     [key: string]: string;
@@ -6398,6 +6461,48 @@ export interface components {
             /** @description The group's id. */
             file?: string;
             group?: components["schemas"]["RuleGroup"];
+        };
+        Logs: {
+            /** @description Oldest first. */
+            lines: components["schemas"]["LogLine"][];
+            /** @description Since the first line, oldest first. */
+            moves: components["schemas"]["LogMove"][];
+            /** @description There are older lines than the limit lets through. */
+            cut?: boolean;
+        };
+        LogLine: {
+            /** Format: date-time */
+            at: string;
+            application: components["schemas"]["Id"];
+            component?: string;
+            cluster?: string;
+            node?: string;
+            pod?: string;
+            container?: string;
+            /** @description stdout or stderr. */
+            stream?: string;
+            /** @description As it was written, at most 32 KiB of it. */
+            line: string;
+        };
+        LogMove: {
+            /** Format: date-time */
+            at: string;
+            component: string;
+            /** @description Where it goes, and why. */
+            message: string;
+        };
+        Courses: {
+            /** @description As it was asked. */
+            query: string;
+            /** @description Seconds between two points. */
+            step: number;
+            series: {
+                labels: {
+                    [key: string]: string;
+                };
+                /** @description Pairs of an instant in seconds and a value; null is no number. */
+                points: (number | null)[][];
+            }[];
         };
         RuleFiles: {
             /** @description Id of the first group. */
@@ -7076,6 +7181,10 @@ export interface components {
         };
     };
     parameters: {
+        /** @description From that long ago, such as 10m, or from that time on. */
+        Since: string;
+        /** @description To that long ago, or that time; now when it is not given. */
+        Until: string;
         /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
         Strict: boolean;
         /**
@@ -8004,6 +8113,11 @@ export interface operations {
                 "application/json": {
                     /** @description The agent. */
                     owner_id: string;
+                    /**
+                     * Format: int64
+                     * @description Of the job as it was listed. With it, a job that has moved since is refused.
+                     */
+                    epoch?: number;
                 };
             };
         };
@@ -8680,6 +8794,83 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Home"];
+        };
+    };
+    getLogs: {
+        parameters: {
+            query?: {
+                /** @description The application; may be left out by one with its own token. */
+                app?: components["schemas"]["Id"];
+                /** @description Only of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+                /** @description Go on with what comes. */
+                follow?: boolean;
+            };
+            header?: {
+                /** @description With `follow`, where a former stream ended. */
+                "Last-Event-ID"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines and moves. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                    "text/event-stream": string;
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSeries: {
+        parameters: {
+            query?: {
+                /** @description PromQL that gives a vector or a number. */
+                query?: string;
+                /** @description Instead of a query: cores or bytes of each component. */
+                use?: "cpu" | "memory";
+                /** @description Only of this application. */
+                app?: components["schemas"]["Id"];
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description Between two points, such as 15s; by default there are 120 of them. */
+                step?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series; perhaps none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Courses"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
         };
     };
     listRulesBare: {

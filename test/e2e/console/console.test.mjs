@@ -178,28 +178,6 @@ test("the continuum is a graph whose list can be walked by keys, and asks what i
   await page.getByText(/applications looked at/).waitFor();
   await page.getByRole("button", { name: "Fix it there" }).click();
   await page.getByText(/web is fixed to/).waitFor();
-
-  // The same with the pointer: a component is drawn onto another node.
-  await page.goto(`${server}/console/#/continuum?view=graph`);
-  await page.waitForFunction(() => document.querySelector(".graph")?.sigma);
-  await component.waitFor();
-  const [from, to] = await page.evaluate(() => {
-    const host = document.querySelector(".graph"), { sigma } = host, graph = sigma.getGraph(), box = host.getBoundingClientRect();
-    const on = (id) => { const p = sigma.graphToViewport(graph.getNodeAttributes(id)); return { x: p.x + box.x, y: p.y + box.y }; };
-    const part = graph.findNode((id, a) => a.label === "carried/web"), at = graph.getNodeAttributes(part);
-    const far = graph.filterNodes((id, a) => a.drop).sort((a, b) => {
-      const d = (id) => Math.hypot(graph.getNodeAttribute(id, "x") - at.x, graph.getNodeAttribute(id, "y") - at.y);
-      return d(b) - d(a);
-    })[0];
-    return [on(part), on(far)];
-  });
-  await page.mouse.move(from.x, from.y);
-  await page.mouse.down();
-  await page.mouse.move((from.x + to.x) / 2, (from.y + to.y) / 2, { steps: 5 });
-  await page.mouse.move(to.x, to.y, { steps: 5 });
-  await page.mouse.up();
-  await page.getByRole("heading", { name: "What if", exact: true }).waitFor();
-  assert.match(page.url(), /move=.*web&to=/);
   assert.deepEqual(page.complaints, []);
 });
 
@@ -228,7 +206,10 @@ test("the form and the text of a descriptor say the same", async (t) => {
   await page.getByText(/to change in a new application formed/).waitFor();
   await page.getByRole("radio", { name: "Text" }).check();
   const editor = page.getByLabel("Descriptor");
-  const shown = await editor.innerText();
+  const shown = await editor.evaluate((content) => { // all of it: the page has only the lines that are in view
+    const tile = content.cmTile ?? content.cmView;
+    return (tile.view ?? tile.rootView?.view ?? tile.root?.view).state.doc.toString();
+  });
   for (const line of ["name: formed", "cpu: 300m", "memory: 96Mi", "level: high", "name: part-2"]) assert.ok(shown.includes(line), `${line} in ${shown}`);
   await editor.click();
   await page.keyboard.press("Control+End");
@@ -267,7 +248,7 @@ test("what would let a component fit is planned by one click", async (t) => {
   await page.getByText(/to change in the running application greedy/).waitFor();
   assert.ok(!(await page.getByLabel("Descriptor").innerText()).includes("cpu: 900"));
   await page.getByRole("button", { name: "Apply", exact: true }).click();
-  await page.getByText("1 of 1 components run").first().waitFor();
+  await page.getByText("Available", { exact: true }).first().waitFor();
   assert.deepEqual(page.complaints, []);
 });
 

@@ -100,6 +100,7 @@ class Live {
     }
     const e = JSON.parse(data) as Entry;
     this.last = Number(id);
+    if (this.history.some((known) => known.id === e.id)) return; // a stream that is resumed may repeat
     this.history = [...this.history, e].slice(-kept);
     this.at = new Date();
     if (e.applicationId) this.due.applications = true;

@@ -1,4 +1,4 @@
-import{A as e,B as t,D as n,E as r,F as i,G as a,H as o,I as s,J as c,N as l,P as u,Q as d,R as f,T as p,U as m,V as h,W as g,Y as _,Z as v,c as y,f as b,g as x,h as S,j as C,l as ee,n as w,o as te,p as ne,r as T,t as E,u as D,v as re,w as O,x as ie,y as ae,z as oe}from"./disclose-version-CQxpN-2J.js";import{a as se,c as k,d as ce,f as le,i as ue,l as de,o as fe,r as pe,s as me,u as he}from"./index-fNe4hQHk.js";import{Descriptor as ge}from"./descriptor-WYwHZrfb.js";var _e=[{name:`Component: one container`,yaml:`name: web
+import{A as e,B as t,D as n,E as r,F as i,G as a,H as o,I as s,J as c,N as l,P as u,Q as d,R as f,T as p,U as m,V as h,W as g,Y as _,Z as v,c as y,f as b,g as x,h as S,j as C,l as ee,n as w,o as te,p as ne,r as T,t as E,u as D,v as re,w as O,x as ie,y as ae,z as oe}from"./disclose-version-CQxpN-2J.js";import{a as se,c as k,d as ce,f as le,i as ue,l as de,o as fe,r as pe,s as me,u as he}from"./index-C4aS43A-.js";import{Descriptor as ge}from"./descriptor-WYwHZrfb.js";var _e=[{name:`Component: one container`,yaml:`name: web
 description: a web page
 components:
   - name: web

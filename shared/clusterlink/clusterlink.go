@@ -25,12 +25,12 @@ const (
 	MCS         = "mcs" // Kubernetes' Multi-Cluster Services, which Submariner and Cilium implement
 )
 
-// Settings is read from the environment by envconfig.
+// Settings say how links are made. No function reads them from its environment yet.
 type Settings struct {
 	// Kind is ClusterLink or MCS; "" leaves it to the applications how their components reach each other.
-	Kind string `envconfig:"LINKS"`
+	Kind string
 	// Peers are the names of clusters in the fabric where these are others than in the taxonomy.
-	Peers map[string]string `envconfig:"LINK_PEERS"`
+	Peers map[string]string
 }
 
 // On reports whether components are linked.

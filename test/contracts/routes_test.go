@@ -70,6 +70,10 @@ func (r route) path(id string) string {
 			parts[i] = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 		case part == "{a}", part == "{b}", part == "{zoneId}", part == "{accessPointId}": // of networks
 			parts[i] = "nowhere"
+		case part == "{kind}" && strings.HasPrefix(r.pattern, "/swm/"): // of objects
+			parts[i] = "applicationgroups"
+		case part == "{group}": // the name of one
+			parts[i] = "nowhere"
 		case part == "{kind}": // of subscriptions
 			parts[i] = "users"
 		case part == "{mode}":

@@ -15,6 +15,7 @@ import (
 var worlds = map[string]string{
 	"functions/aggregator/tick":       "one function with a Prometheus, and no application",
 	"shared/generator":                "not of tests: a world that is made up for a fleet",
+	"shared/bus/sink/sinktest":        "what every sink is tried in",
 	"shared/handover":                 "two controllers, each with its own store",
 	"shared/mec":                      "users and subscriptions in a store, and no application",
 	"shared/metricsexport":            "a telemetry store with its receiver, and no application",

@@ -99,6 +99,11 @@ var heavier = []struct {
 		},
 	},
 	{
+		"a question in PromQL is confined to what the caller may see by its syntax tree",
+		[]string{"telemetry-series"},
+		promql,
+	},
+	{
 		"what Prometheus will load is for Prometheus' own parser to say, before it is stored",
 		[]string{"telemetry-rule-create"},
 		promql,

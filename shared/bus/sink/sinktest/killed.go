@@ -61,7 +61,7 @@ func (f *fixture) run(t *testing.T) (died bool) {
 				panic(r)
 			}
 			died = true
-			_, err := f.db.Exec(t.Context(), `update claims set ends_at = now() - interval '1 s'`)
+			_, err := f.db.Exec(t.Context(), "update claims set ends_at = now() - interval '1 s'")
 			require.NoError(t, err)
 		}
 	}()

@@ -153,7 +153,7 @@ func ordered(t *testing.T, f *fixture) {
 func crashed(t *testing.T, f *fixture) {
 	f.publish(t, text("a", "1"), text("b", "1"))
 	f.forward(t)
-	_, err := f.db.Exec(t.Context(), `update bus_sinks set number = 0`)
+	_, err := f.db.Exec(t.Context(), "update bus_sinks set number = 0")
 	require.NoError(t, err)
 	f.publish(t, text("a", "2"), gone("b"))
 	f.forward(t)

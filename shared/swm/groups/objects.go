@@ -114,6 +114,9 @@ func Read(k Key, body []byte) (*Object, error) {
 	if err := json.Unmarshal(text, &o.document); err != nil {
 		return nil, problem.Wrap(problem.Malformed, err, "the object cannot be read: %v", err)
 	}
+	for key := range unknown(text) {
+		faults.Add(key, 0, "is no field of an object of Kubernetes")
+	}
 	o.head(&faults)
 	o.Spec = specs[k.Kind]()
 	spec, err := json.Marshal(o.document.Spec)
@@ -125,6 +128,18 @@ func Read(k Key, body []byte) (*Object, error) {
 	}
 	o.Spec.(checked).check(o, &faults)
 	return o, faults.Err("the " + string(k.Kind) + " is not valid")
+}
+
+// unknown are the fields at the top of an object, which is JSON, that no object has; what is below them is for others to check.
+func unknown(text []byte) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &all) != nil {
+		return nil // which was said of it already
+	}
+	for _, known := range []string{"apiVersion", "kind", "metadata", "spec", "status"} {
+		delete(all, known)
+	}
+	return all
 }
 
 func (o *Object) head(faults *problem.Faults) {

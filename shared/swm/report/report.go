@@ -94,7 +94,7 @@ func One(ctx context.Context, db *store.DB, c Cluster, id uuid.UUID) error {
 		return err
 	}
 	var owner Owner
-	namespace, name := "", ""
+	var namespace, name string
 	switch {
 	case group != nil && group.UID != "":
 		namespace, name = group.Namespace, group.Name

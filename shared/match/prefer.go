@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/pdlc/awareness"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/swm/costs"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -27,6 +28,7 @@ type surroundings struct {
 	data   map[string][]holder                            // by data set
 	reads  map[uuid.UUID][][2]string                      // by application: component and data set, as the metadata graph says it
 	advice map[uuid.UUID]map[string]advice.Recommendation // by application and component
+	net    map[uuid.UUID]map[string]map[string]float64    // by application, component and node: recommendation less cost
 	shares map[string]map[[2]string]float64               // by profile: of each node
 	stands map[[2]string]mec.Point                        // by cluster and node; nil until somebody asks
 	users  map[string][]crowd                             // by zone
@@ -74,7 +76,15 @@ func (inv *inventory) readAround(ctx context.Context, q store.Querier, app *appm
 		return err
 	}
 	if inv.around.data == nil {
-		inv.around = surroundings{advice: map[uuid.UUID]map[string]advice.Recommendation{}, shares: map[string]map[[2]string]float64{}, data: map[string][]holder{}, reads: map[uuid.UUID][][2]string{}, users: map[string][]crowd{}, rtt: map[[2]string]float64{}}
+		inv.around = surroundings{
+			data:   map[string][]holder{},
+			reads:  map[uuid.UUID][][2]string{},
+			advice: map[uuid.UUID]map[string]advice.Recommendation{},
+			net:    map[uuid.UUID]map[string]map[string]float64{},
+			shares: map[string]map[[2]string]float64{},
+			users:  map[string][]crowd{},
+			rtt:    map[[2]string]float64{},
+		}
 	}
 	if err := inv.around.readReads(ctx, q, list); err != nil {
 		return err
@@ -83,6 +93,9 @@ func (inv *inventory) readAround(ctx context.Context, q store.Querier, app *appm
 		return err
 	}
 	if err := inv.around.readAdvice(ctx, q, instanceOf(list)); err != nil {
+		return err
+	}
+	if err := inv.around.readCosts(ctx, q, instanceOf(list)); err != nil {
 		return err
 	}
 	if err := inv.around.readShares(ctx, q, app.Profile); err != nil {
@@ -115,6 +128,48 @@ func (inv *inventory) advised(c *appmodel.Component, instance uuid.UUID) (about 
 		points[i] = preferred * max(0, min(1, r.Nodes[inv.places[i].Cluster+"/"+inv.places[i].Node]))
 	}
 	return "recommended by " + r.Agent, points
+}
+
+// readCosts reads what others say that nodes cost an application, and how much they recommend them.
+func (s *surroundings) readCosts(ctx context.Context, q store.Querier, id uuid.UUID) error {
+	if _, known := s.net[id]; known || id == uuid.Nil {
+		return nil
+	}
+	all, err := costs.Of(ctx, q, id)
+	s.net[id] = map[string]map[string]float64{}
+	for _, c := range all {
+		if s.net[id][c.Component] == nil {
+			s.net[id][c.Component] = map[string]float64{}
+		}
+		s.net[id][c.Component][c.Node] += c.Recommendation - c.Cost
+	}
+	return err
+}
+
+// priced is what each node is worth for a component by its costs and recommendations. Their unit is that of who says them, so that
+// they count between the worst node and the best; a node of which nothing is said has neither.
+func (inv *inventory) priced(c *appmodel.Component, instance uuid.UUID) (about string, points []float64) {
+	known := inv.around.net[instance][c.Name]
+	if len(known) == 0 || len(inv.places) == 0 {
+		return "", nil
+	}
+	points = make([]float64, len(inv.places))
+	best := 0
+	for i := range inv.places {
+		points[i] = known[inv.places[i].Node]
+		if points[i] > points[best] {
+			best = i
+		}
+	}
+	worst, span := slices.Min(points), points[best]-slices.Min(points)
+	if span == 0 {
+		return "all nodes cost the same", make([]float64, len(points))
+	}
+	about = fmt.Sprintf("recommendations less costs are between %.4g and %.4g (%s)", worst, points[best], inv.places[best].Node)
+	for i := range points {
+		points[i] = preferred * (points[i] - worst) / span
+	}
+	return about, points
 }
 
 // readShares reads what each node is worth for a profile.
@@ -286,6 +341,8 @@ func (inv *inventory) prefer(problem *placement.Problem, app *appmodel.Applicati
 		add("profile", about, points)
 		about, points = inv.advised(c, instanceOf(list))
 		add("recommendation", about, points)
+		about, points = inv.priced(c, instanceOf(list))
+		add("cost", about, points)
 		about, points = inv.nearData(c, instanceOf(list))
 		add("data", about, points)
 		about, points = inv.nearUsers(c)

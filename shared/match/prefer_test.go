@@ -12,8 +12,10 @@ import (
 	"github.com/littoral-project/littoral/shared/mdm"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
 	"github.com/littoral-project/littoral/shared/mec"
+	"github.com/littoral-project/littoral/shared/pdlc/advice"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/swm/costs"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -138,4 +140,39 @@ func TestPlace_goesToTheUsers(t *testing.T) {
 	id := w.submit(near("shop", "users: [east]"))
 	w.place(id, false)
 	require.Equal(t, "paris", w.where(id)["reader"])
+}
+
+// TestPlace_weighsCostsAndRecommendations: what is said of nodes counts by the difference of recommendation and cost, and from the
+// worst node to the best, whatever its unit.
+func TestPlace_weighsCostsAndRecommendations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "n1", cores: 8, sca: 90}, node{name: "n2", cores: 4, sca: 80}, node{name: "n3", cores: 4, sca: 80})
+	say := func(name string, all ...costs.Cost) string {
+		id := w.submit(app(name, "reader: cpu: 1"))
+		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error { return costs.Replace(ctx, tx, id, "application", all) }))
+		w.place(id, false)
+		return w.where(id)["reader"]
+	}
+	require.Equal(t, "n1", say("nothing"))
+	require.Equal(t, "n1", say("others", costs.Cost{Component: "writer", Node: "n3", Recommendation: 1}), "said of another component")
+	require.Equal(t, "n1", say("equal", costs.Cost{Component: "reader", Node: "n1", Cost: 2}, costs.Cost{Component: "reader", Node: "n2", Cost: 2},
+		costs.Cost{Component: "reader", Node: "n3", Cost: 2}), "all cost the same")
+	require.Equal(t, "n2", say("dear", costs.Cost{Component: "reader", Node: "n1", Cost: 9}, costs.Cost{Component: "reader", Node: "n3", Cost: 9}))
+	require.Equal(t, "n3", say("recommended", costs.Cost{Component: "reader", Node: "n3", Recommendation: 1e-6}), "the unit is nobody's business")
+	require.Equal(t, "n3", say("both", costs.Cost{Component: "reader", Node: "n2", Recommendation: 5, Cost: 5},
+		costs.Cost{Component: "reader", Node: "n3", Recommendation: 3, Cost: 1}), "what counts is the difference")
+}
+
+func TestPlace_followsTheAgentThatRecommends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "n1", cores: 8, sca: 90}, node{name: "n2", cores: 4, sca: 80})
+	id := w.submit(app("shop", "reader: cpu: 1"))
+	_, err := w.DB.Exec(t.Context(), `insert into pdlc_recommendations (application, component, agent, nodes)
+values ($1, 'reader', 'ppo', '{"edge/n1": 0.2, "edge/n2": 0.9}')`, id)
+	require.NoError(t, err)
+	stored, err := advice.Recommendations(t.Context(), w.DB, id)
+	require.NoError(t, err)
+	require.Len(t, stored, 1)
+	w.place(id, false)
+	require.Equal(t, "n2", w.where(id)["reader"])
 }

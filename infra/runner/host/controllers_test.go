@@ -73,6 +73,12 @@ func runsAt(t *testing.T, h *Host, home, id string) {
 	require.Eventually(t, func() bool { return statusOf(t, h, home, id) == "Available" }, 2*patience, 100*time.Millisecond)
 }
 
+// knowsNodes waits until the host knows nodes, so that it can offer something.
+func knowsNodes(t *testing.T, h *Host) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(say(t, h, "get nodes -o name"), "node/") }, patience, 100*time.Millisecond)
+}
+
 // TestAnApplicationMovesBetweenTwoHosts, by command; is taken over when the host that has it is lost; and the host that comes
 // back removes what it had.
 func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
@@ -123,6 +129,7 @@ func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 		return names(name)
 	}
 	shore, harbour := start(t, atShore), start(t, atHarbour)
+	knowsNodes(t, harbour)
 	nodes := strings.Fields(say(t, shore, "get nodes -o name"))
 	require.NotEmpty(t, nodes)
 	for _, node := range nodes {
@@ -146,8 +153,7 @@ func TestApplyAtAnotherController(t *testing.T) {
 	t.Parallel()
 	atShore, atHarbour := two(t)
 	shore, harbour := start(t, atShore), start(t, atHarbour)
-	require.Eventually(t, func() bool { return strings.Contains(say(t, harbour, "get nodes -o name"), "node/") }, patience, 100*time.Millisecond,
-		"it knows its nodes, so that it can offer something")
+	knowsNodes(t, harbour)
 	_, id, found := strings.Cut(say(t, shore, "apply -f ../../../test/examples/hello.yaml --controller any -o name"), "app/")
 	require.True(t, found)
 	runsAt(t, harbour, atHarbour.Home, strings.TrimSpace(id))

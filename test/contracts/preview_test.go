@@ -60,6 +60,12 @@ func TestBacktest_tellsWhenAPolicyWouldHaveFired(t *testing.T) {
 		past := decode[body](t, ask(nil).is(t, http.StatusOK))
 		require.Equal(t, 5.0, past["evaluations"])
 		require.NotNil(t, past["episodes"])
+		require.Equal(t, 0.5, past["limit"])
+		shown := decode[body](t, w.as("admin").send(t, http.MethodPost, polman+"/backtest", body{"from": now.Add(-time.Minute), "policy": body{
+			"subject": body{"type": "custom", "cluster": "*"}, "spec": body{"expr": "up", "violatedIf": "< 1"},
+		}}).is(t, http.StatusOK))
+		require.Empty(t, shown["episodes"])
+		require.NotEmpty(t, shown["courses"], "what it looks at is there although it is not violated")
 		for interval, evaluations := range map[string]float64{"": 5, "30s": 3, "500ms": 61} {
 			rare := hosts(0.5)
 			rare["properties"] = body{"interval": interval}

@@ -2,9 +2,7 @@
 package series
 
 import (
-	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"time"
 
@@ -49,25 +47,7 @@ func New(env *function.Env) (*Function, error) {
 type Answer struct {
 	Query  string   `json:"query"` // as it was asked
 	Step   float64  `json:"step"`  // seconds
-	Series []Course `json:"series"`
-}
-
-// Course is the values of a series at those steps at which it has one.
-type Course struct {
-	Labels map[string]string `json:"labels"`
-	Points []Point           `json:"points"`
-}
-
-// Point is an instant in seconds and a value, as [1700000000, 0.5]; a value that is no number is null.
-type Point telemetry.Point
-
-// MarshalJSON writes the pair.
-func (p Point) MarshalJSON() ([]byte, error) {
-	var value *float64
-	if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
-		value = &p.Value
-	}
-	return json.Marshal([2]any{float64(p.At.UnixMilli()) / 1000, value})
+	Series []telemetry.Course `json:"series"`
 }
 
 const (
@@ -148,14 +128,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := Answer{Query: expr, Step: ask.step.Seconds(), Series: []Course{}}
-	for _, s := range found[:min(len(found), maxSeries)] {
-		course := Course{Labels: s.Labels, Points: make([]Point, len(s.Points))}
-		for i, p := range s.Points {
-			course.Points[i] = Point(p)
-		}
-		answer.Series = append(answer.Series, course)
-	}
+	answer := Answer{Query: expr, Step: ask.step.Seconds(), Series: telemetry.Courses(found, maxSeries)}
 	return function.WriteJSON(w, http.StatusOK, answer)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -89,6 +90,9 @@ type Past struct {
 	Episodes    []Episode `json:"episodes"`
 	Truncated   bool      `json:"truncated,omitempty"` // some episodes were left out
 	Forecast    *Foreseen `json:"forecast,omitempty"`  // of a policy that looks ahead
+	// What it looked at, violated or not, and what that is compared with; Limit is null where that is no number.
+	Courses []telemetry.Course `json:"courses"`
+	Limit   *float64           `json:"limit"`
 }
 
 // Episode is one period in which an alert would have fired.
@@ -100,7 +104,11 @@ type Episode struct {
 	Peak    *float64          `json:"peak"`    // the worst value
 }
 
-const maxEpisodes = 10_000
+const (
+	maxEpisodes = 10_000
+	maxCourses  = 20  // series that are shown
+	shownPoints = 240 // of each of them
+)
 
 // Backtest evaluates the rendered spec of the question's policy over the period.
 func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registry.Spec) (*Past, error) {
@@ -115,6 +123,9 @@ func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registr
 	pending, _ := template.ParseDuration(q.Policy.Properties.PendingInterval)
 	operator, _ := registry.Comparison(spec.ViolatedIf)
 	past := &Past{Expr: spec.Expr, Evaluations: int(q.To.Sub(q.From)/step) + 1, Episodes: []Episode{}}
+	if past.Courses, past.Limit, err = watched(ctx, c, q, spec); err != nil {
+		return nil, err
+	}
 	for _, series := range found {
 		past.Episodes = append(past.Episodes, episodes(series, step, pending, operator)...)
 	}
@@ -140,6 +151,24 @@ func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registr
 		past.Episodes, past.Truncated = past.Episodes[:maxEpisodes], true
 	}
 	return past, nil
+}
+
+// watched is the course of what a policy compares, and the limit that it compares it with.
+func watched(ctx context.Context, c *telemetry.Client, q Question, spec registry.Spec) ([]telemetry.Course, *float64, error) {
+	expr, err := render.Watched(spec.Expr)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := c.QueryRange(ctx, expr, q.From, q.To, max(time.Duration(q.Step), q.To.Sub(q.From)/shownPoints).Truncate(time.Millisecond))
+	if err != nil {
+		return nil, nil, err
+	}
+	var limit *float64
+	_, text := registry.Comparison(spec.ViolatedIf)
+	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		limit = &v
+	}
+	return telemetry.Courses(found, maxCourses), limit, nil
 }
 
 // episodes splits a series at its gaps: an expression yields a sample at each step at which it is violated. An episode

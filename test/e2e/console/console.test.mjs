@@ -181,6 +181,75 @@ test("the continuum is a graph whose list can be walked by keys, and asks what i
   assert.deepEqual(page.complaints, []);
 });
 
+test("a component that is drawn onto a node with the pointer asks what if it ran there", async (t) => {
+  const app = await submit(t, "drawn");
+  const page = await open(t, "operator");
+  await page.goto(`${server}/console/#/applications/${app.id}`);
+  await page.getByText("1 of 1 components run").first().waitFor();
+  await page.goto(`${server}/console/#/continuum?view=graph`);
+  await page.getByRole("treeitem", { name: /drawn\/web/ }).waitFor();
+  await page.waitForFunction(() => document.querySelector(".graph")?.sigma?.getGraph().findNode((id, a) => a.drag && /drawn/.test(a.label + id)));
+  const ends = await page.evaluate(() => {
+    const host = document.querySelector(".graph"), g = host.sigma.getGraph(), box = host.getBoundingClientRect();
+    const at = (id) => { const p = host.sigma.graphToViewport(g.getNodeAttributes(id)); return { id, x: box.left + p.x, y: box.top + p.y }; };
+    const from = at(g.findNode((id, a) => a.drag && /drawn/.test(a.label + id)));
+    const onto = g.filterNodes((id, a) => a.drop).map(at).filter((p) => Math.hypot(p.x - from.x, p.y - from.y) > 80)[0];
+    return { from, onto };
+  });
+  await page.mouse.move(ends.from.x, ends.from.y);
+  await page.mouse.down();
+  await page.mouse.move((ends.from.x + ends.onto.x) / 2, (ends.from.y + ends.onto.y) / 2, { steps: 5 });
+  await page.mouse.move(ends.onto.x, ends.onto.y, { steps: 5 });
+  await page.mouse.up();
+  await page.getByRole("heading", { name: "What if", exact: true }).waitFor();
+  await page.getByText(/applications looked at/).waitFor();
+  assert.deepEqual(page.complaints, []);
+});
+
+test("logs go on over a move, with a rule where it was", async (t) => {
+  const app = await submit(t, "wrote");
+  const page = await open(t, "admin");
+  await page.goto(`${server}/console/#/applications/${app.id}`);
+  await page.getByText("1 of 1 components run").first().waitFor();
+  await page.goto(`${server}/console/#/applications/${app.id}/logs`);
+  const log = page.getByRole("log");
+  await log.locator(".from").first().waitFor();
+  const place = await log.locator(".from").first().getAttribute("title");
+  const other = place.startsWith("edge/edge-2") ? "edge-3" : "edge-2";
+  await api("operator", "PUT", `/jobmanager/groups/pin/${app.id}?component=web&cluster=edge&node=${other}`);
+  await log.locator(".move", { hasText: other }).waitFor();
+  await log.locator(`.move ~ p .from[title^="edge/${other} "]`).first().waitFor();
+  await page.getByLabel("Contains").fill("no line has this in it");
+  await log.locator(".from").first().waitFor({ state: "detached" });
+  assert.deepEqual(page.complaints, []);
+  const stranger = await open(t, "viewer");
+  await stranger.goto(`${server}/console/#/applications/${app.id}/logs`);
+  await stranger.getByRole("alert").getByText(/is for who handed it in/).waitFor();
+});
+
+test("charts show what is used, and what policies watch with their limits", async (t) => {
+  const answer = await api("admin", "POST", "/jobmanager/groups", descriptor("measured").replace("    manifests:", "    policies: [{name: busy, type: custom, fromTemplate: app-host-cpu-usage-perc, variables: {threshold: 0.97}, remediation: none}]\n    manifests:"));
+  assert.equal(answer.status, 201, await answer.clone().text());
+  const app = await answer.json();
+  t.after(() => api("admin", "DELETE", `/jobmanager/groups/${app.id}?stop=true`));
+  const page = await open(t, "admin");
+  await page.goto(`${server}/console/#/applications/${app.id}`);
+  await page.getByText("1 of 1 components run").first().waitFor();
+  const shown = (title) => page.getByRole("figure", { name: title }).or(page.locator("figure", { hasText: title }));
+  for (const title of ["Processor by component, in cores", "Memory by component", "How busy the processors of its nodes are", "(limit 0.97)"]) {
+    // Series appear as they are measured: the page is opened until there are some.
+    for (let i = 0; i < 30 && !(await shown(title).count()); i++) {
+      await page.goto(`${server}/console/#/applications/${app.id}`);
+      await page.goto(`${server}/console/#/applications/${app.id}/charts`);
+      await page.getByText("What its policies watch").waitFor();
+      await shown(title).first().waitFor({ timeout: 5000 }).catch(() => {});
+    }
+    await shown(title).locator("canvas").first().waitFor();
+    assert.match(await shown(title).locator("tbody td.number").first().textContent(), /\d/, title);
+  }
+  assert.deepEqual(page.complaints, []);
+});
+
 test("nodes are coloured by what the choice of a component says of them", async (t) => {
   const app = await submit(t, "judged");
   const page = await open(t, "viewer");
@@ -453,7 +522,7 @@ test("no page has a serious or critical fault of accessibility, in light and dar
     const policy = (await (await api("admin", "GET", "/polman/registry/api/v1/policies/")).json())[0]?.id;
     const pages = {
       overview: "/", continuum: "/continuum", node: "/continuum/cloud/cloud-1", applications: "/applications", tree: `/applications/${app.id}`,
-      why: `/applications/${app.id}/why`, timeline: `/applications/${app.id}/timeline`, revisions: `/applications/${app.id}/revisions`, whatif: "/whatif?drain=cloud/cloud-1", policies: "/policies", deploy: "/deploy", events: "/events",
+      why: `/applications/${app.id}/why`, timeline: `/applications/${app.id}/timeline`, revisions: `/applications/${app.id}/revisions`, logs: `/applications/${app.id}/logs`, charts: `/applications/${app.id}/charts`, whatif: "/whatif?drain=cloud/cloud-1", policies: "/policies", deploy: "/deploy", events: "/events",
       dead: "/dead", controllers: "/controllers", graph: "/continuum?view=graph", form: "/deploy?as=form", metadata: "/metadata", settings: "/settings", missing: "/nowhere", ...(policy ? { policy: `/policies/${policy}` } : {}),
     };
     await page.evaluate(axe);

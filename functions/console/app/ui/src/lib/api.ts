@@ -27,6 +27,10 @@ export type Handover = Schemas["Handover"];
 export type Entity = Schemas["MdmEntity"];
 export type Surroundings = Schemas["MdmSurroundings"];
 export type MdmState = Schemas["MdmState"];
+export type Course = Schemas["Course"];
+export type Courses = Schemas["Courses"];
+export type LogLine = Schemas["LogLine"];
+export type LogMove = Schemas["LogMove"];
 export type Link = Schemas["MeasuredLink"];
 
 /** Node and Cluster are the parts of the taxonomy that the console shows; numbers that nobody measured are missing. */
@@ -97,18 +101,18 @@ export async function call<T>(path: string, c: Call = {}): Promise<T> {
     const body = await answer.text();
     return (body ? JSON.parse(body) : undefined) as T;
   }
-  let detail = answer.statusText || `HTTP ${answer.status}`;
-  let faults: Fault[] = [];
-  let trace = "";
+  throw await refusal(answer);
+}
+
+/** refusal is what an answer that is no success says. */
+export async function refusal(answer: Response): Promise<Problem> {
+  const said = answer.statusText || `HTTP ${answer.status}`;
   try {
     const p = await answer.json();
-    detail = p.detail ?? p.title ?? detail;
-    faults = p.errors ?? [];
-    trace = p.traceId ?? "";
+    return new Problem(answer.status, p.detail ?? p.title ?? said, p.errors ?? [], p.traceId ?? "");
   } catch {
-    // not a problem document: its status says enough
+    return new Problem(answer.status, said); // no problem document: its status says enough
   }
-  throw new Problem(answer.status, detail, faults, trace);
 }
 
 const registry = "/polman/registry/api/v1";
@@ -158,6 +162,7 @@ export const api = {
   render: (p: PolicyDefinition) => call<PolicyPreview>(`${registry}/render`, { method: "POST", body: JSON.stringify(p) }),
   backtest: (policy: PolicyDefinition, from: string) =>
     call<PolicyPast>(`${registry}/backtest`, { method: "POST", body: JSON.stringify({ policy, from }) }),
+  series: (query: Record<string, string>) => call<Courses>(`/telemetry/series?${new URLSearchParams(query)}`),
   metadata: () => call<MdmState>("/mdm/state"),
   entities: (type: string) => call<Entity[]>(`/mdm/graph/entity/type/${id(type)}?limit=1000`, { method: "POST", body: "{}" }),
   surroundings: (key: string, hops: number) => call<Surroundings>(`/mdm/graph/path/${id(key)}?hops=${hops}`),

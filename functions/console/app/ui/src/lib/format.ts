@@ -16,6 +16,12 @@ export function bytes(v: number | undefined): string {
   return `${v >= 100 || i === 0 ? Math.round(v) : v.toFixed(1)} ${units[i]}`;
 }
 
+/** figure is a number in as few digits as tell it from its neighbours. */
+export function figure(v: number | null | undefined): string {
+  if (v === null || v === undefined) return "–";
+  return Math.abs(v) >= 1000 ? Math.round(v).toLocaleString() : String(Number(v.toPrecision(3)));
+}
+
 export function points(v: number | undefined): string {
   return v === undefined ? "–" : v.toFixed(1);
 }

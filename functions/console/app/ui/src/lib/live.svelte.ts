@@ -73,7 +73,7 @@ class Live {
         }
         this.due = { applications: true, policies: true, taxonomy: true };
         await this.read(signal);
-        await follow("/events/stream", this.last, (m) => this.take(m.id, m.name, m.data, signal), signal);
+        await follow("/events/stream", String(this.last), (m) => this.take(m.id, m.name, m.data, signal), signal);
       } catch (e) {
         if (signal.aborted) return;
         this.problem = e instanceof Problem ? e.message : String(e);

@@ -6079,6 +6079,10 @@ export interface components {
             expr?: string;
             evaluations?: number;
             truncated?: boolean;
+            /** @description What it looked at, violated or not; twenty series at most. */
+            courses?: components["schemas"]["Course"][];
+            /** @description What that is compared with; null where it is no number. */
+            limit?: number | null;
             /** @description Of a policy that looks ahead, what that would have been worth. */
             forecast?: {
                 ahead?: string;
@@ -6496,13 +6500,14 @@ export interface components {
             query: string;
             /** @description Seconds between two points. */
             step: number;
-            series: {
-                labels: {
-                    [key: string]: string;
-                };
-                /** @description Pairs of an instant in seconds and a value; null is no number. */
-                points: (number | null)[][];
-            }[];
+            series: components["schemas"]["Course"][];
+        };
+        Course: {
+            labels: {
+                [key: string]: string;
+            };
+            /** @description Pairs of an instant in seconds and a value; null is no number. */
+            points: (number | null)[][];
         };
         RuleFiles: {
             /** @description Id of the first group. */

@@ -1,5 +1,5 @@
 // Server-sent events with the headers of whoever is signed in, which EventSource cannot send.
-import { Problem } from "./api";
+import { Problem, refusal } from "./api";
 import { session } from "./session.svelte";
 
 const silence = 40_000; // milliseconds: the server sends something every 15 seconds, so by then the connection is dead
@@ -10,8 +10,8 @@ export interface Message {
   data: string;
 }
 
-/** follow reads the stream after the id and calls each for every message, until the stream ends or signal aborts. */
-export async function follow(path: string, after: number, each: (m: Message) => void, signal: AbortSignal): Promise<void> {
+/** follow reads the stream after the id, "" for what the server gives first, and calls each for every message, until the stream ends or signal aborts. */
+export async function follow(path: string, after: string, each: (m: Message) => void, signal: AbortSignal): Promise<void> {
   const cut = new AbortController();
   const gone = () => cut.abort();
   let watch = setTimeout(gone, silence);
@@ -30,18 +30,18 @@ export async function follow(path: string, after: number, each: (m: Message) => 
   }
 }
 
-async function read(path: string, after: number, each: (m: Message) => void, signal: AbortSignal, alive: () => void): Promise<void> {
+async function read(path: string, after: string, each: (m: Message) => void, signal: AbortSignal, alive: () => void): Promise<void> {
   let answer: Response;
   try {
     answer = await session.fetch(path, {
-      headers: { Accept: "text/event-stream", ...(after >= 0 ? { "Last-Event-ID": String(after) } : {}) },
+      headers: { Accept: "text/event-stream", ...(after ? { "Last-Event-ID": after } : {}) },
       signal,
       cache: "no-store",
     });
   } catch {
     throw new Problem(0, "Littoral does not answer");
   }
-  if (!answer.ok || !answer.body) throw new Problem(answer.status, answer.statusText || `HTTP ${answer.status}`);
+  if (!answer.ok || !answer.body) throw await refusal(answer);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let id = "", name = "", data: string[] = [];

@@ -123,6 +123,20 @@ export const text = {
     notFit: (rules: string) => `Not in the descriptor as such, so left as it is: ${rules}.`,
     loading: "The descriptor is fetched…",
   },
+  logs: {
+    tab: "Logs", component: "Component", all: "all", text: "Contains", follow: "Go on with what is written", time: "Time", from: "From", line: "Line",
+    none: "Nothing was written in the last hour that matches.",
+    moved: (component: string) => `${component} has a new place:`,
+    left: (n: number) => `The last ${n} lines; older ones are left out.`,
+    cut: (why: string) => `${why}; it is tried again.`,
+  },
+  charts: {
+    tab: "Charts", span: "Of the last", spans: { "1h": "hour", "6h": "six hours", "24h": "day" } as Record<string, string>,
+    cpu: "Processor by component, in cores", memory: "Memory by component", nodes: "How busy the processors of its nodes are", policies: "What its policies watch",
+    none: "Nothing was measured.", series: "Series", now: "Last", least: "Lowest", most: "Highest", limit: "limit", violated: (n: number) => `violated ${n} ${n === 1 ? "time" : "times"}`,
+    drawn: (what: string, n: number) => `${what}: ${n} series over time; the table below has their figures.`,
+    needs: "Series against the limits of policies are asked for by operators.",
+  },
   timeline: {
     title: "What it looked like then", slider: "Time", before: "◀ Decision", after: "Decision ▶", now: "Now", then: "Then",
     component: "Component", placeThen: "Place then", stateThen: "Then", placeNow: "Place now", stateNow: "Now", differs: "(elsewhere)",

@@ -45,8 +45,8 @@ func New(env *function.Env) (*Function, error) {
 
 // Answer is the course of each series.
 type Answer struct {
-	Query  string   `json:"query"` // as it was asked
-	Step   float64  `json:"step"`  // seconds
+	Query  string             `json:"query"` // as it was asked
+	Step   float64            `json:"step"`  // seconds
 	Series []telemetry.Course `json:"series"`
 }
 

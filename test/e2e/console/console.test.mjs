@@ -250,6 +250,26 @@ test("charts show what is used, and what policies watch with their limits", asyn
   assert.deepEqual(page.complaints, []);
 });
 
+test("a limit that is dragged is tried out over what was measured, and nothing is stored", async (t) => {
+  const answer = await api("admin", "POST", "/jobmanager/groups", descriptor("limited").replace("    manifests:", "    policies: [{name: busy, type: custom, fromTemplate: app-host-cpu-usage-perc, variables: {threshold: 0.97}, remediation: redeploy}]\n    manifests:"));
+  const app = await answer.json();
+  t.after(() => api("admin", "DELETE", `/jobmanager/groups/${app.id}?stop=true`));
+  const page = await open(t, "operator");
+  const list = async () => (await api("viewer", "GET", `/polman/registry/api/v1/policies/?app=${app.id}`)).json();
+  await page.goto(`${server}/console/#/applications/${app.id}`);
+  await page.getByText("1 of 1 components run").first().waitFor();
+  await page.goto(`${server}/console/#/policies/${(await list())[0].id}`);
+  const slider = page.getByRole("slider", { name: "Drag threshold" });
+  await slider.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByText(/it would have fired \d+ times/).waitFor();
+  assert.equal(await page.getByLabel("threshold", { exact: true }).inputValue(), "0.96");
+  await page.keyboard.press("Home"); // which is 0, so that anything violates it
+  await page.getByText(/Each would move web away from|web has nowhere to go/).first().waitFor();
+  assert.equal((await list())[0].variables.threshold, 0.97);
+  assert.deepEqual(page.complaints, []);
+});
+
 test("nodes are coloured by what the choice of a component says of them", async (t) => {
   const app = await submit(t, "judged");
   const page = await open(t, "viewer");
@@ -399,6 +419,22 @@ test("being cut off is said, and what was missed is there afterwards", async (t)
   await page.context().setOffline(false);
   await page.getByRole("link", { name: "missed" }).first().waitFor({ timeout: 2 * patience });
   await page.getByRole("alert").waitFor({ state: "detached" });
+});
+
+test("a host that is restarted is found again, and the pages go on", async (t) => {
+  const page = await open(t, "viewer");
+  const app = await submit(t, "outlives");
+  await page.goto(`${server}/console/#/applications`);
+  await page.getByRole("row", { name: /outlives.*Available/ }).waitFor();
+  const host = () => Number(readFileSync(join(home, "pid"), "utf8"));
+  const first = host();
+  process.kill(first, "SIGINT");
+  await page.getByRole("alert").waitFor({ timeout: 3 * patience });
+  await page.getByRole("alert").waitFor({ state: "detached", timeout: 6 * patience });
+  assert.notEqual(host(), first);
+  await api("admin", "PUT", `/jobmanager/groups/stop/${app.id}`);
+  await page.getByRole("row", { name: /outlives.*Stopp/ }).waitFor();
+  assert.deepEqual(page.complaints, []);
 });
 
 /** watch lets a page complain about scripts that run and elements that texts became. */

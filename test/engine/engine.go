@@ -33,6 +33,7 @@ type Server struct {
 	mu         sync.Mutex
 	cut        bool
 	fail       func(call string) bool
+	lose       func(call string) bool
 	calls      []string
 	containers map[string]*Container // by id
 	networks   map[string]*thing     // by name
@@ -107,6 +108,13 @@ func (s *Server) Fail(which func(call string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = which
+}
+
+// Lose breaks the connection instead of answering the calls that which returns true for, after they took effect; nil ends it.
+func (s *Server) Lose(which func(call string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = which
 }
 
 // Calls lists the calls that change something.
@@ -195,6 +203,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.fail != nil && s.fail(call) {
 		answer(w, http.StatusInternalServerError, message("the engine fails"))
 		return
+	}
+	if s.lose != nil && s.lose(call) {
+		w = httptest.NewRecorder()
+		defer panic(http.ErrAbortHandler)
 	}
 	switch kind, rest, _ := strings.Cut(path[1:], "/"); kind {
 	case "_ping":

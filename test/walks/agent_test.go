@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +31,7 @@ type seen struct{ job, owner, resource string }
 
 func (a *agent) list() {
 	a.report()
-	a.listed = slices.DeleteFunc(a.List(), func(j inprocess.Job) bool { return j.Targets.Cluster != "four" })
+	a.listed = a.List()
 	a.log("agent is listed %d jobs", len(a.listed))
 }
 

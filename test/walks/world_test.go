@@ -31,8 +31,8 @@ import (
 	"github.com/littoral-project/littoral/test/nuvla"
 )
 
-// The places of the world: two clusters behind a hub, one for direct deployments, one with an agent, and two edges of Nuvla,
-// of which one runs compose files.
+// The places of the world: two clusters behind a hub, one for direct deployments, one with an agent that polls, and two
+// edges of Nuvla, of which one runs compose files. The agent serves every cluster of its orchestrator, as agents of ICOS do.
 var places = map[string]struct {
 	orchestrator, engine string
 	nodes                []string
@@ -107,7 +107,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			"NUVLA_ENDPOINT": w.nuvla.URL, "NUVLA_API_KEY": nuvla.Key, "NUVLA_API_SECRET": nuvla.Secret,
 		})
 	}, "aggregator-tick", "aggregator-alerted")
-	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, "nuvla", agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
+	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, places["four"].orchestrator, agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))

@@ -251,8 +251,22 @@ func (o *own) stop() {
 			<-o.gone
 		}
 	}
+	o.unmount()
 	if err := os.RemoveAll(o.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "with-engine:", err)
+	}
+}
+
+// unmount takes away what an engine that was killed has left mounted below its folder.
+func (o *own) unmount() {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return
+	}
+	for _, line := range slices.Backward(strings.Split(string(mounts), "\n")) {
+		if at := strings.Fields(line); len(at) > 1 && strings.HasPrefix(at[1], o.dir+"/") {
+			_ = syscall.Unmount(at[1], 0)
+		}
 	}
 }
 

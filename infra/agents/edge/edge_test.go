@@ -54,7 +54,7 @@ type site struct {
 	t      *testing.T
 }
 
-func open(t *testing.T) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{System: inprocess.Start(t), engine: engine.Start(t), t: t}
 	s.SaveTopology(s.machines())
@@ -145,7 +145,7 @@ func (s *site) available(cluster string) {
 
 func TestAnApplicationLivesOnAMachine(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newSite(t)
 	s.submit("web:1")
 	s.work(s.agent)
 	s.available("harbour")

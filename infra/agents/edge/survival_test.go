@@ -51,6 +51,7 @@ type machine struct {
 	away   atomic.Bool    // the controller cannot be reached
 
 	controller, token string
+	more              []string // of the agent's settings
 	mu                sync.Mutex
 	process           *exec.Cmd
 	ended             chan struct{}
@@ -113,6 +114,7 @@ func (m *machine) start() {
 	command.Env = append(os.Environ(), envAgent+"=1", "EDGE_CONTROLLER="+m.controller, "EDGE_TOKEN_FILE="+m.token,
 		"EDGE_AGENT_ID=agent-harbour", "EDGE_CLUSTER=harbour", "EDGE_ENGINE="+m.client.DaemonHost(), "EDGE_BIND=off",
 		"EDGE_POLL=100ms", "EDGE_SYNC=500ms", "EDGE_WAIT=1s")
+	command.Env = append(command.Env, m.more...)
 	log := &strings.Builder{}
 	command.Stderr = log
 	require.NoError(m.t, command.Start())
@@ -247,6 +249,9 @@ func (m *machine) records() {
 	records := slices.DeleteFunc(m.left(), func(s string) bool { return !strings.Contains(s, "-record-") })
 	require.Len(m.t, records, 1)
 }
+
+// replaced is the application with another image.
+func replaced(image string) string { return strings.ReplaceAll(descriptor, "IMAGE", image) }
 
 // delete deletes the application.
 func (m *machine) delete(id string) {
@@ -400,7 +405,7 @@ func killed(t *testing.T, m *machine) {
 	m.reported("harbour", "begun")
 	m.records()
 
-	m.call(http.MethodPut, "/jobmanager/groups/"+id, strings.ReplaceAll(descriptor, "IMAGE", m.images[1]), http.StatusOK)
+	m.call(http.MethodPut, "/jobmanager/groups/"+id, replaced(m.images[1]), http.StatusOK)
 	until := time.Now().Add(patience)
 	for slices.Equal(m.containers(), slices.Repeat([]string{"running " + m.images[0]}, 2)) {
 		require.True(t, time.Now().Before(until))

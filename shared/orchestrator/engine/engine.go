@@ -35,6 +35,7 @@ type Engine struct {
 	client     *client.Client
 	clusters   []string
 	hostAccess bool
+	authFile   string
 
 	changing [64]sync.Mutex // one change of a copy at a time, by the last byte of its id
 }
@@ -47,11 +48,13 @@ type Options struct {
 	Clusters []string
 	// HostAccess lets services have the host's directories and namespaces, and rights beyond those of a container.
 	HostAccess bool
+	// AuthFile has the names and passwords for registries, as "docker login" writes it.
+	AuthFile string
 }
 
 // New returns the orchestrator of the engine. Nothing is dialled.
 func New(c *client.Client, o Options) *Engine {
-	return &Engine{client: c, clusters: o.Clusters, hostAccess: o.HostAccess}
+	return &Engine{client: c, clusters: o.Clusters, hostAccess: o.HostAccess, authFile: o.AuthFile}
 }
 
 // Knows reports whether the cluster is this machine.

@@ -40,7 +40,7 @@ var places = map[string]struct {
 	"one":    {"ocm", topology.Kubernetes, []string{"one-a", "one-b"}},
 	"two":    {"ocm", topology.Kubernetes, []string{"two-a", "two-b"}},
 	"three":  {"kubernetes", topology.Kubernetes, []string{"three-a", "three-b"}},
-	"four":   {"nuvla", topology.Kubernetes, []string{"four-a", "four-b"}},
+	"four":   {"compose", topology.Kubernetes, []string{"four-a", "four-b"}},
 	"five":   {"nuvla", topology.Kubernetes, []string{"five-a", "five-b"}},
 	composes: {"nuvla", topology.Docker, []string{"six-a", "six-b"}},
 }

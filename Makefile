@@ -69,8 +69,9 @@ e2e-login: $(DEX)/dex ## test signing in at the laptop's issuer and at dex (the 
 	LITTORAL_DEX="$(CURDIR)/$(DEX)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/login
 
 .PHONY: e2e-docker
-e2e-docker: ## carry out compose files on a real container engine: Podman, or that of LITTORAL_TEST_ENGINE (says so where none runs)
-	$(GO) run ./scripts/with-engine -- $(GO) test -count=1 -v -run '_real$$' ./shared/orchestrator/engine
+e2e-docker: ## carry out compose files on real engines, by the agent too: dockerd and Podman, or [LITTORAL_TEST_ENGINE=docker|podman|ADDRESS]
+	$(GO) run ./scripts/with-postgres -- $(GO) run ./scripts/with-engine -- \
+		$(GO) test -count=1 -p 1 -timeout 60m -v -run '_real$$' ./shared/orchestrator/engine ./infra/agents/edge ./infra/agents/leaf
 
 ZENOH := bin/tools/zenoh
 

@@ -13,7 +13,10 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/template"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/littoral-project/littoral/shared/compose/variables"
 )
 
 // File is one compose file of a component.
@@ -41,6 +44,7 @@ func Load(ctx context.Context, files []File) (*Project, error) {
 	p, err := loader.LoadWithContext(ctx, details(files, given.Variables), quiet, func(o *loader.Options) {
 		o.Profiles = given.Profiles
 		o.SkipConsistencyCheck = false
+		o.Interpolate.Substitute = substitute
 	})
 	if err != nil {
 		return nil, err
@@ -51,6 +55,13 @@ func Load(ctx context.Context, files []File) (*Project, error) {
 	p.Name = ""
 	delete(p.Extensions, Extension)
 	return &Project{p}, nil
+}
+
+// substitute reads variables as the descriptor does. What it accepted before it refused variables without a value still has
+// them empty.
+func substitute(text string, value template.Mapping) (string, error) {
+	out, _, err := variables.Put(text, value)
+	return out, err
 }
 
 // quiet keeps the loader from touching files, naming things after the project, and changing paths.

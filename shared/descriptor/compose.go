@@ -21,7 +21,7 @@ func (r *reader) derive() {
 			continue
 		}
 		var cpu, memory derived
-		chosen := profilesOf(p)
+		chosen, given := profilesOf(p), r.givenTo(p)
 		for _, m := range p {
 			if m.def == nil || m.def.kind != "" {
 				continue
@@ -30,9 +30,9 @@ func (r *reader) derive() {
 				if !runs(service, chosen) {
 					return
 				}
-				replicas := r.replicas(service, path)
-				cpu.add(r.asked(service, path, "cpus", composeCPU), replicas)
-				memory.add(r.asked(service, path, "memory", composeBytes), replicas)
+				replicas := r.replicas(service, path, given)
+				cpu.add(r.asked(service, path, "cpus", composeCPU, given), replicas)
+				memory.add(r.asked(service, path, "memory", composeBytes, given), replicas)
 			})
 		}
 		need := &c.Requirements
@@ -67,7 +67,7 @@ func profilesOf(p plan) map[string]bool {
 // runs reports whether a service is of no profile or of one that is chosen.
 func runs(service *yaml.Node, chosen map[string]bool) bool {
 	list := field(service, "profiles")
-	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 || chosen["*"] {
 		return true
 	}
 	for _, n := range list.Content {
@@ -107,12 +107,16 @@ func visitServices(d *definition, f func(service *yaml.Node, path string)) {
 }
 
 // replicas returns how often a service runs: 1 unless it says otherwise.
-func (r *reader) replicas(service *yaml.Node, path string) int64 {
+func (r *reader) replicas(service *yaml.Node, path string, given map[string]string) int64 {
 	n, path := field(field(service, "deploy"), "replicas"), join(path, "deploy.replicas")
-	if n == nil || isNull(n) || composeVariable(n) {
+	if n == nil || isNull(n) {
 		return 1
 	}
-	value, ok := finite(n.Value)
+	text, known := told(n, given)
+	if !known {
+		return 1
+	}
+	value, ok := finite(text)
 	if !ok || n.Kind != yaml.ScalarNode || value < 0 || value > maxReplicas || value != float64(int64(value)) {
 		if !r.stored {
 			r.complain(path, n, "must be a whole number from 0 to %d", maxReplicas)
@@ -123,16 +127,25 @@ func (r *reader) replicas(service *yaml.Node, path string) int64 {
 }
 
 // asked returns the amount that a service reserves, or else its limit.
-func (r *reader) asked(service *yaml.Node, path, name string, parse func(string) (int64, error)) derived {
+func (r *reader) asked(
+	service *yaml.Node, path, name string, parse func(string) (int64, error), given map[string]string,
+) derived {
 	resources := field(field(service, "deploy"), "resources")
 	for _, of := range []string{"reservations", "limits"} {
 		n := field(field(resources, of), name)
-		if n == nil || isNull(n) || composeVariable(n) {
+		if n == nil || isNull(n) {
 			continue
 		}
-		amount, err := parse(n.Value)
-		if n.Kind != yaml.ScalarNode {
+		text, known := told(n, given)
+		if !known {
+			continue
+		}
+		amount, err := parse(text)
+		switch {
+		case n.Kind != yaml.ScalarNode:
 			err = fmt.Errorf("must be an amount, not %s", kindOf(n))
+		case err == nil && name == "memory" && n.ShortTag() != "!!str": // compose has it so
+			err = fmt.Errorf("%s must have a unit, such as %[1]sM, or stand in quotes", shorten(n.Value))
 		}
 		if err != nil {
 			if !r.stored {
@@ -145,8 +158,11 @@ func (r *reader) asked(service *yaml.Node, path, name string, parse func(string)
 	return derived{}
 }
 
-// composeVariable reports whether a value has a variable, which only the engine can tell.
-func composeVariable(n *yaml.Node) bool { return strings.Contains(n.Value, "$") }
+// told returns the text of a value with those of its variables; false when one is missing, which is complained of elsewhere.
+func told(n *yaml.Node, given map[string]string) (string, bool) {
+	text, missing, err := valued(n.Value, given)
+	return text, len(missing) == 0 && err == nil
+}
 
 // composeCPU returns thousandths of a core, rounded up; a compose file has whole cores and fractions only.
 func composeCPU(text string) (int64, error) {

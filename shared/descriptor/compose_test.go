@@ -49,11 +49,17 @@ func TestRequirementsThatAreLeftOutAreDerivedFromTheComposeFile(t *testing.T) {
 	}
 }
 
-func TestNothingIsDerivedFromWhatOnlyTheEngineKnows(t *testing.T) {
+func TestVariablesOfAmountsHaveTheirValues(t *testing.T) {
 	t.Parallel()
-	app, err := descriptor.Parse(composed("", "        a: {image: x, deploy: {resources: {limits: {memory: '${MEMORY:-1g}'}}}}\n"))
+	const file = "        a: {image: x, deploy: {replicas: '${N:-2}', resources: {limits: {memory: '${MEMORY:-1g}'}}}}\n"
+	app, err := descriptor.Parse(composed("", file))
 	require.NoError(t, err)
-	require.Zero(t, app.Components[0].Requirements.MemoryBytes)
+	require.Equal(t, int64(2<<30), app.Components[0].Requirements.MemoryBytes)
+	app, err = descriptor.Parse(composed("", file+"      x-littoral: {variables: {N: 3, MEMORY: 100M}}\n"))
+	require.NoError(t, err)
+	require.Equal(t, int64(300<<20), app.Components[0].Requirements.MemoryBytes)
+	app, err = descriptor.ParseStored(composed("", "        a: {image: x, deploy: {resources: {limits: {memory: '${MEMORY}'}}}}\n"))
+	require.NoError(t, err, "it was accepted before there was this rule")
 	require.Empty(t, app.Derived)
 }
 

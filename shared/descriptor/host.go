@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/compose/variables"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -50,22 +51,29 @@ func (r *reader) checkTravels(n *yaml.Node, path string, keys ...string) {
 // ours is the part of a compose file that only Littoral reads.
 const ours = "x-littoral"
 
-// givenTo returns the variables that the compose files of a component give values for, under x-littoral.
-func (r *reader) givenTo(p plan) map[string]bool {
-	given := map[string]bool{}
+// givenTo returns the values that the compose files of a component give to variables, under x-littoral.
+func (r *reader) givenTo(p plan) map[string]string {
+	given := map[string]string{}
 	for _, m := range p {
 		if m.def == nil || m.def.kind != "" {
 			continue
 		}
 		each(field(field(m.def.node, ours), "variables"), "", func(name string, n *yaml.Node, _ string) {
-			given[name] = n.Kind == yaml.ScalarNode && !isNull(n)
+			if n.Kind == yaml.ScalarNode && !isNull(n) {
+				given[name] = n.Value
+			}
 		})
 	}
 	return given
 }
 
+// valued puts the values that are given into a text.
+func valued(text string, given map[string]string) (out string, missing []string, err error) {
+	return variables.Put(text, func(name string) (string, bool) { v, ok := given[name]; return v, ok })
+}
+
 // checkVariables refuses a variable that has no value, neither given nor of its own. Two dollars are one that is meant so.
-func (r *reader) checkVariables(n *yaml.Node, path string, given map[string]bool) {
+func (r *reader) checkVariables(n *yaml.Node, path string, given map[string]string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		each(n, path, func(_ string, n *yaml.Node, path string) { r.checkVariables(n, path, given) })
@@ -74,32 +82,14 @@ func (r *reader) checkVariables(n *yaml.Node, path string, given map[string]bool
 			r.checkVariables(c, at(path, i), given)
 		}
 	case yaml.ScalarNode:
-		if name := openVariable(n.Value, given); name != "" {
+		switch _, missing, err := valued(n.Value, given); {
+		case len(missing) > 0:
+			name := shorten(missing[0])
 			r.complain(path, n, "the variable %q has no value: write it as ${%s:-default}, give it one in %s.variables, or write "+
 				"$$ for a dollar", name, name, ours)
+		case err != nil:
+			r.complain(path, n, "%s: write $$ for a dollar", shorten(err.Error()))
 		}
-	}
-}
-
-// openVariable returns the first variable in a text that is not given and has no default; "" if there is none.
-func openVariable(text string, given map[string]bool) string {
-	for {
-		_, rest, found := strings.Cut(text, "$")
-		switch {
-		case !found:
-			return ""
-		case strings.HasPrefix(rest, "$"):
-			text = rest[1:]
-			continue
-		}
-		braced := strings.HasPrefix(rest, "{")
-		rest = strings.TrimPrefix(rest, "{")
-		name := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))]
-		after := strings.TrimPrefix(rest[len(name):], ":")
-		if name != "" && !given[name] && (!braced || !strings.HasPrefix(after, "-") && !strings.HasPrefix(after, "+")) {
-			return shorten(name)
-		}
-		text = rest[len(name):]
 	}
 }
 

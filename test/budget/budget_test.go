@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -37,6 +38,20 @@ func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
 			require.LessOrEqual(t, memory(t, programs[name], database), limits.Started, "MiB of memory")
 		})
 	}
+}
+
+// TestTheAgentOfAMachineIsSmall: it is put on edge devices as one static program.
+func TestTheAgentOfAMachineIsSmall(t *testing.T) {
+	const most = 15e6 // bytes
+	program := filepath.Join(t.TempDir(), "edge")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../infra/agents/edge")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	info, err := os.Stat(program)
+	require.NoError(t, err)
+	t.Logf("%.1f MB of %.0f", float64(info.Size())/1e6, most/1e6)
+	require.LessOrEqual(t, float64(info.Size()), most)
 }
 
 // memory starts the program and returns what it holds once it has answered with what it has read of Postgres.

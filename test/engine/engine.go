@@ -8,6 +8,7 @@ package engine
 import (
 	"archive/tar"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,11 +19,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/container"
 )
 
@@ -33,6 +36,7 @@ type Server struct {
 	mu         sync.Mutex
 	cut        bool
 	fail       func(call string) bool
+	lose       func(call string) bool
 	calls      []string
 	containers map[string]*Container // by id
 	networks   map[string]*thing     // by name
@@ -48,8 +52,16 @@ type Container struct {
 	ExitCode int
 	Restarts int
 	Files    map[string]string // that were put into it
+	Wrote    []Line
 	container.Config
 	HostConfig container.HostConfig
+}
+
+// Line is what a container wrote.
+type Line struct {
+	At     time.Time
+	Stderr bool
+	Text   string
 }
 
 type thing struct {
@@ -107,6 +119,13 @@ func (s *Server) Fail(which func(call string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = which
+}
+
+// Lose breaks the connection instead of answering the calls that which returns true for, after they took effect; nil ends it.
+func (s *Server) Lose(which func(call string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = which
 }
 
 // Calls lists the calls that change something.
@@ -196,6 +215,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusInternalServerError, message("the engine fails"))
 		return
 	}
+	if s.lose != nil && s.lose(call) {
+		w = httptest.NewRecorder()
+		defer panic(http.ErrAbortHandler)
+	}
 	switch kind, rest, _ := strings.Cut(path[1:], "/"); kind {
 	case "_ping":
 		w.Header().Set("Api-Version", "1.45")
@@ -235,6 +258,10 @@ func (s *Server) image(w http.ResponseWriter, r *http.Request, rest string) {
 			answer(w, http.StatusNotFound, message("manifest for %s not found", name))
 			return
 		}
+		if strings.HasPrefix(name, Private) && !signedIn(r) {
+			answer(w, http.StatusInternalServerError, message("unauthorized: authentication required"))
+			return
+		}
 		s.images[short(name)] = true
 		answer(w, http.StatusOK, map[string]string{"status": "Download complete"})
 		return
@@ -245,6 +272,18 @@ func (s *Server) image(w http.ResponseWriter, r *http.Request, rest string) {
 		return
 	}
 	answer(w, http.StatusOK, map[string]any{"Id": "sha256:" + name})
+}
+
+// Private is a registry that User may fetch from by Password.
+const (
+	Private  = "registry.example.org/"
+	User     = "harbour"
+	Password = "a password of the double"
+)
+
+func signedIn(r *http.Request) bool {
+	auth, err := authconfig.Decode(r.Header.Get("X-Registry-Auth"))
+	return err == nil && auth.Username == User && auth.Password == Password
 }
 
 // short is an image without the registry that is meant when none is named.
@@ -386,11 +425,33 @@ func (s *Server) serveContainers(w http.ResponseWriter, r *http.Request, rest st
 		w.WriteHeader(http.StatusOK)
 	case action == "json":
 		answer(w, http.StatusOK, s.inspect(c))
+	case action == "logs":
+		wrote(w, r, c)
 	case r.Method == http.MethodDelete:
 		delete(s.containers, c.ID)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		answer(w, http.StatusNotFound, message("page not found"))
+	}
+}
+
+// wrote answers with what a container wrote from a time on, in the frames of the API.
+func wrote(w http.ResponseWriter, r *http.Request, c *Container) {
+	seconds, nanos, _ := strings.Cut(r.URL.Query().Get("since"), ".")
+	whole, _ := strconv.ParseInt(seconds, 10, 64)
+	part, _ := strconv.ParseInt(nanos, 10, 64)
+	w.Header().Set("Content-Type", "application/vnd.docker.multiplexed-stream")
+	for _, line := range c.Wrote {
+		if line.At.Before(time.Unix(whole, part)) {
+			continue
+		}
+		text := line.At.UTC().Format("2006-01-02T15:04:05.000000000Z07:00") + " " + line.Text + "\n"
+		header := [8]byte{0: 1}
+		if line.Stderr {
+			header[0] = 2
+		}
+		binary.BigEndian.PutUint32(header[4:], uint32(len(text))) //nolint:gosec // it is short
+		_, _ = w.Write(append(header[:], text...))
 	}
 }
 

@@ -74,6 +74,18 @@ components:
 `, image)
 }
 
+// composed is the same as a compose file.
+func composed(image string) string {
+	return fmt.Sprintf(`
+name: crate
+components:
+  - name: web
+    type: docker
+    requirements: {cpu: 500m}
+    manifests: [{name: web, manifest: {services: {web: {image: %s}}}}]
+`, image)
+}
+
 // step makes a change whose result must not depend on a restart in the middle, and waits for all reactions.
 func (w *world) step(name string, do func(), between func(step string)) {
 	do()
@@ -98,7 +110,7 @@ func (w *world) managedChain(between func(step string)) {
 	step := func(name string, do func()) { w.step(name, do, between) }
 	step("see the topology", func() { w.see() })
 	step("submit", func() {
-		a := w.user(http.MethodPost, "/jobmanager/groups", crate("a"), http.StatusCreated)
+		a := w.user(http.MethodPost, "/jobmanager/groups", w.managed.crate("a"), http.StatusCreated)
 		require.NoError(w.t, json.Unmarshal(a.body, &group))
 	})
 	step("run", w.run)
@@ -106,7 +118,7 @@ func (w *world) managedChain(between func(step string)) {
 	step("drain", func() { w.see("one-a") })
 	step("run elsewhere", w.run)
 	require.Equal(w.t, 1, w.available())
-	step("replace", func() { w.user(http.MethodPut, "/jobmanager/groups/"+group.ID, crate("b"), http.StatusOK) })
+	step("replace", func() { w.user(http.MethodPut, "/jobmanager/groups/"+group.ID, w.managed.crate("b"), http.StatusOK) })
 	step("run the replacement", w.run)
 	require.Equal(w.t, 1, w.available())
 	step("stop", func() { w.user(http.MethodPut, "/jobmanager/groups/stop/"+group.ID, "", http.StatusOK) })
@@ -120,10 +132,7 @@ func (w *world) managedChain(between func(step string)) {
 	})
 	step("remove for good", w.run)
 	w.user(http.MethodGet, "/jobmanager/groups/"+group.ID, "", http.StatusNotFound)
-	for _, server := range w.managed.servers {
-		require.Empty(w.t, server.Paths("/manifestworks/"))
-		require.Empty(w.t, server.Paths("/deployments/"))
-	}
+	w.managed.empty(w.t)
 }
 
 // run lets the clusters carry out their requests and the functions synchronise, until nothing changes any more.
@@ -212,7 +221,9 @@ func (w *world) see(drained ...string) {
 		}
 	} else {
 		for _, name := range clusters {
-			taxonomy.Cluster[name] = topology.Cluster{Type: w.managed.orchestrator, Name: name, Engine: "Kubernetes", Node: nodes(name + "-a")}
+			taxonomy.Cluster[name] = topology.Cluster{
+				Type: w.managed.orchestrator, Name: name, Engine: w.managed.engine, Node: nodes(name + "-a"),
+			}
 		}
 	}
 	save := func() error {

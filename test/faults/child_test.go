@@ -33,9 +33,12 @@ import (
 const (
 	envChild       = "LITTORAL_FAULTS_CHILD"       // set in the process that hosts the functions
 	envKillAt      = "LITTORAL_FAULTS_KILL_AT"     // the boundary at which it kills itself; 0 = never
-	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers to deploy to, JSON {name: address}; "" = agents poll
+	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers to deploy to or through, JSON {name: address}; "" = agents poll
 	envKubeconfigs = "LITTORAL_FAULTS_KUBECONFIGS" // the directory for their kubeconfigs, each named after its server
 )
+
+// nuvlaAPI is the name of the one API that is not of a cluster.
+const nuvlaAPI = "nuvla"
 
 // boundaries counts the points between two effects and kills the process at one of them, like kill -9: no deferred
 // function runs, no buffer is flushed, and the process rolls back no transaction.
@@ -107,6 +110,12 @@ func lead(ctx context.Context, b *boundaries) error {
 		}
 		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} // a test's own loopback server needs no timeouts
 		go func() { _ = server.Serve(l) }()
+		if name == nuvlaAPI {
+			if err := os.Setenv("NUVLA_ENDPOINT", "http://"+l.Addr().String()); err != nil {
+				return err
+			}
+			continue
+		}
 		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // only used as an address here
 		if err := os.WriteFile(filepath.Join(os.Getenv(envKubeconfigs), name), []byte(inside.Kubeconfig()), 0o600); err != nil {
 			return err

@@ -46,11 +46,12 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	sweep(t, newWorld, (*world).chain)
 }
 
-// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to API servers are effects as
-// well.
+// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to API servers and to
+// Nuvla are effects as well.
 func TestKilledWhileDeploying(t *testing.T) {
 	t.Run("through a hub", func(t *testing.T) { sweep(t, newHubWorld, (*world).managedChain) })
 	t.Run("straight to clusters", func(t *testing.T) { sweep(t, newClusterWorld, (*world).managedChain) })
+	t.Run("through Nuvla", func(t *testing.T) { sweep(t, newNuvlaWorld, (*world).managedChain) })
 }
 
 // states runs the chain and returns the state after each of its steps.

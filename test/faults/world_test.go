@@ -30,8 +30,10 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/test/kubeapi"
+	"github.com/littoral-project/littoral/test/nuvla"
 	"github.com/littoral-project/littoral/triggers"
 )
 
@@ -58,13 +60,16 @@ type world struct {
 	managed *managed // nil = agents poll
 }
 
-// managed is the clusters that our own functions deploy to.
+// managed is what our own functions deploy to.
 type managed struct {
-	orchestrator string                     // as in targets
-	apis         map[string]*kubeapi.Server // for the functions
-	servers      map[string]*kubeapi.Server // all of them
-	environment  func(kubeconfigs string) string
-	work         func() // lets the clusters carry out their requests
+	orchestrator string                  // as in targets
+	engine       string                  // of nodes
+	crate        func(tag string) string // the application
+	apis         map[string]string       // addresses for the functions, by name
+	environment  func(kubeconfigs string) []string
+	work         func()             // lets the clusters carry out their requests
+	copies       func() []string    // all that was made there
+	empty        func(t *testing.T) // demands that nothing is left
 }
 
 // newWorld returns a world whose jobs are done by agents that poll.
@@ -89,14 +94,13 @@ func newHubWorld(t *testing.T, killAt int) *world {
 	}
 	servers["hub"] = hub
 	w := prepare(t, killAt)
-	w.managed = &managed{
-		orchestrator: "ocm", apis: map[string]*kubeapi.Server{"hub": hub}, servers: servers,
-		environment: func(kubeconfigs string) string { return "OCM_HUB=" + filepath.Join(kubeconfigs, "hub") },
-		work: func() {
-			for _, a := range agents {
-				a.Work()
-			}
-		},
+	w.managed = ofKubernetes(t, servers)
+	w.managed.orchestrator, w.managed.apis = "ocm", map[string]string{"hub": hub.URL}
+	w.managed.environment = func(kubeconfigs string) []string { return []string{"OCM_HUB=" + filepath.Join(kubeconfigs, "hub")} }
+	w.managed.work = func() {
+		for _, a := range agents {
+			a.Work()
+		}
 	}
 	w.start()
 	return w
@@ -107,17 +111,67 @@ func newClusterWorld(t *testing.T, killAt int) *world {
 	t.Helper()
 	servers := startClusters(t)
 	w := prepare(t, killAt)
+	w.managed = ofKubernetes(t, servers)
+	w.managed.orchestrator, w.managed.apis = "kubernetes", map[string]string{}
+	for name, server := range servers {
+		w.managed.apis[name] = server.URL
+	}
+	w.managed.environment = func(kubeconfigs string) []string { return []string{"KUBECONFIG_DIR=" + kubeconfigs} }
+	w.managed.work = func() {
+		for _, name := range clusters {
+			servers[name].Work()
+		}
+	}
+	w.start()
+	return w
+}
+
+// newNuvlaWorld returns a world in which our own functions have Nuvla run compose files on its edges.
+func newNuvlaWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	server := nuvla.Start(t)
+	for _, name := range clusters {
+		server.AddEdge(name, nuvla.Docker)
+	}
+	w := prepare(t, killAt)
 	w.managed = &managed{
-		orchestrator: "kubernetes", apis: servers, servers: servers,
-		environment: func(kubeconfigs string) string { return "KUBECONFIG_DIR=" + kubeconfigs },
+		orchestrator: "nuvla", engine: topology.Docker, crate: composed, apis: map[string]string{nuvlaAPI: server.URL},
+		environment: func(string) []string {
+			return []string{"NUVLA_API_KEY=" + nuvla.Key, "NUVLA_API_SECRET=" + nuvla.Secret}
+		},
 		work: func() {
+			server.Work() // the jobs are fetched
+			server.Work() // and carried out
+		},
+		copies: func() []string { return atNuvla(t, server) },
+		empty: func(t *testing.T) {
+			t.Helper()
+			require.Empty(t, server.Of("deployment"))
+			for _, m := range server.Of("module") {
+				require.Equal(t, "project", m["subtype"], "%v", m["path"])
+			}
 			for _, name := range clusters {
-				servers[name].Work()
+				require.Empty(t, server.Running(name))
 			}
 		},
 	}
 	w.start()
 	return w
+}
+
+// ofKubernetes are clusters, perhaps with a hub, that run pods.
+func ofKubernetes(t *testing.T, servers map[string]*kubeapi.Server) *managed {
+	return &managed{
+		engine: topology.Kubernetes, crate: crate,
+		copies: func() []string { return inClusters(t, servers) },
+		empty: func(t *testing.T) {
+			t.Helper()
+			for _, server := range servers {
+				require.Empty(t, server.Paths("/manifestworks/"))
+				require.Empty(t, server.Paths("/deployments/"))
+			}
+		},
+	}
 }
 
 // startClusters starts an API server for each cluster, with one node.
@@ -188,14 +242,10 @@ func (w *world) start() {
 // environ is the environment of functions that deploy to these clusters.
 func (m *managed) environ(t *testing.T) []string {
 	t.Helper()
-	addresses := map[string]string{}
-	for name, server := range m.apis {
-		addresses[name] = server.URL
-	}
-	apis, err := json.Marshal(addresses)
+	apis, err := json.Marshal(m.apis)
 	require.NoError(t, err)
 	kubeconfigs := t.TempDir()
-	return []string{envAPIs + "=" + string(apis), envKubeconfigs + "=" + kubeconfigs, m.environment(kubeconfigs), "DEPLOY_WAIT=0s"}
+	return append(m.environment(kubeconfigs), envAPIs+"="+string(apis), envKubeconfigs+"="+kubeconfigs, "DEPLOY_WAIT=0s")
 }
 
 // revive restarts the functions after they were killed; the new process is not killed. A call may also fail because a
@@ -403,7 +453,9 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 			return nil
 		})
 	}
-	lines = append(lines, w.copies()...)
+	if w.managed != nil {
+		lines = append(lines, w.managed.copies()...)
+	}
 	for typ, n := range w.eventCounts() {
 		lines = append(lines, fmt.Sprintf("events %s %d", typ, n))
 	}
@@ -424,24 +476,47 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 var volatile = regexp.MustCompile(`"(littoral.dev/(content|revision)|resourceVersion|uid|creationTimestamp|deletionTimestamp|` +
 	`lastTransitionTime|time)":"[^"]*",?|"(generation|observedGeneration)":[0-9]+,?`)
 
-// copies is the content of the clusters and their hub.
-func (w *world) copies() (lines []string) {
-	w.t.Helper()
-	if w.managed == nil {
-		return nil
-	}
-	for name, server := range w.managed.servers {
+// inClusters is the content of the clusters and their hub.
+func inClusters(t *testing.T, servers map[string]*kubeapi.Server) (lines []string) {
+	t.Helper()
+	for name, server := range servers {
 		for _, path := range server.Paths("") {
 			o := server.Get(path)
 			switch o.GetKind() {
 			case "ManifestWork":
 				delete(o.Object, "status") // the agent's answer, which contains revisions
 			case "Secret":
-				unveil(w.t, o.Object)
+				unveil(t, o.Object)
 			}
 			text, err := o.MarshalJSON()
-			require.NoError(w.t, err)
+			require.NoError(t, err)
 			lines = append(lines, name+" "+path+" "+volatile.ReplaceAllString(string(text), ""))
+		}
+	}
+	return lines
+}
+
+// volatileTag is what differs so at Nuvla.
+var volatileTag = regexp.MustCompile(`"littoral.dev/content=[^"]*",?|"(commit|created|updated)":"[^"]*",?`)
+
+// derivedName is the path of a module, which is made of the ids of a job and its place.
+var derivedName = regexp.MustCompile(`(littoral/[a-z]+-)[0-9a-f]{12}`)
+
+// atNuvla is what Nuvla keeps of applications, and what its edges run. How often its jobs ran may differ.
+func atNuvla(t *testing.T, server *nuvla.Server) (lines []string) {
+	t.Helper()
+	for _, kind := range []string{"module", "deployment"} {
+		for _, r := range server.Of(kind) {
+			text, err := json.Marshal(r)
+			require.NoError(t, err)
+			lines = append(lines, derivedName.ReplaceAllString(volatileTag.ReplaceAllString(string(text), ""), "$1"))
+		}
+	}
+	for _, edge := range clusters {
+		for _, o := range server.Running(edge) {
+			text, err := json.Marshal(o)
+			require.NoError(t, err)
+			lines = append(lines, edge+" "+string(text))
 		}
 	}
 	return lines

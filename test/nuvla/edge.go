@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,15 @@ func (s *Server) Running(name string) (all []Object) {
 		}
 	}
 	return all
+}
+
+// Stop has a deployment stopped, as a person does in Nuvla's own pages, if its state allows it.
+func (s *Server) Stop(deployment string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.resources[deployment]; d != nil {
+		_, _, _ = s.act(httptest.NewRecorder(), d, "stop", nil)
+	}
 }
 
 // Work lets a step of time pass: a job that was queued runs, and one that ran ends; edges report what runs on them.

@@ -249,7 +249,8 @@ var direct = map[string][]string{
 	"shared/compose":                  {"github.com/compose-spec/compose-go/v2"}, // of deploy-nuvla and sync-nuvla
 	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/orchestrator/engine": { // of the agent of a machine, which is no function
-		"github.com/compose-spec/compose-go/v2", "github.com/containerd/errdefs", "github.com/docker/go-units",
+		"github.com/compose-spec/compose-go/v2", "github.com/containerd/errdefs", "github.com/distribution/reference",
+		"github.com/docker/go-units",
 		"github.com/moby/moby/api", "github.com/moby/moby/client",
 	},
 	"shared/kube": {

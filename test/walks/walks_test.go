@@ -72,6 +72,7 @@ type app struct {
 type component struct {
 	name, image, at string
 	sides           []string // labels of which each needs a replica; none = one anywhere
+	both            bool     // it may be run from a compose file, too
 }
 
 // places are the sides of which each needs a replica; "" stands for either.
@@ -87,7 +88,11 @@ func (a *app) document() string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "name: %s\ncomponents:\n", a.name)
 	for _, c := range a.components {
-		fmt.Fprintf(b, "  - name: %s\n    type: kubernetes\n    requirements: {cpu: 1500m", c.name)
+		typ := "kubernetes"
+		if c.both {
+			typ = "multiple"
+		}
+		fmt.Fprintf(b, "  - name: %s\n    type: %s\n    requirements: {cpu: 1500m", c.name, typ)
 		if len(c.sides) > 0 {
 			fmt.Fprintf(b, ", nodelabel: {key: side, values: [%s]}", strings.Join(c.sides, ", "))
 		}
@@ -96,8 +101,11 @@ func (a *app) document() string {
 			fmt.Fprintf(b, "    targets: {cluster_name: %s, orchestrator: %s}\n", c.at, places[c.at].orchestrator)
 		}
 		fmt.Fprintf(b, "    manifests: [{name: %[1]s, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, "+
-			"selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: main, image: %[2]q}]}}}}}]\n",
-			c.name, c.image)
+			"selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: main, image: %[2]q}]}}}}}", c.name, c.image)
+		if c.both {
+			fmt.Fprintf(b, ", {name: %[1]s-file, manifest: {services: {%[1]s: {image: %[2]q}}}}", c.name, c.image)
+		}
+		b.WriteString("]\n")
 	}
 	fmt.Fprintf(b, "policies:\n  - {name: load, apply-to: web, fromTemplate: app-host-cpu-usage-perc, remediation: %s, variables: {threshold: %s}}\n",
 		a.remediation, threshold)
@@ -118,7 +126,7 @@ func (a *app) alert(status string) string {
 
 // ticking are the functions that PingSources wake.
 var ticking = []string{
-	"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace",
+	"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "deploymentmanager-sync-nuvla", "jobmanager-displace",
 	"policymanager-reconcile",
 }
 
@@ -183,11 +191,12 @@ func (w *world) work() {
 		w.agents[name].Work()
 	}
 	w.three.Work()
+	w.nuvla.Work()
 }
 
 // nodes drains a node, silences one, or restores one.
 func (w *world) nodes() {
-	cluster := w.pick("one", "two", "three", "four")
+	cluster := w.pick(slices.Sorted(maps.Keys(places))...)
 	node := w.pick(places[cluster].nodes...)
 	if w.away[node] == "" {
 		w.away[node] = w.pick("drained", "silent")
@@ -323,12 +332,13 @@ func (w *world) alter(a *app) {
 	image := fmt.Sprint("image:", len(w.steps))
 	var at string // for all, since an application has one orchestrator
 	if w.random.IntN(4) == 0 {
-		at = w.pick("one", "two", "three", "four")
+		at = w.pick(slices.Sorted(maps.Keys(places))...)
 	}
 	sides := [][]string{nil, nil, {"a"}, {"a", "b"}, {"b", "a"}}[w.random.IntN(5)]
-	next := []component{{"web", image, at, sides}}
+	both := at == composes || w.random.IntN(3) == 0
+	next := []component{{"web", image, at, sides, both}}
 	if w.random.IntN(2) == 0 {
-		next = append(next, component{"db", image, at, nil})
+		next = append(next, component{"db", image, at, nil, both})
 	}
 	a.components = next
 }
@@ -470,6 +480,7 @@ func (w *world) copies() map[string]string {
 			found[name+"/"+o.GetLabels()[orchestrator.LabelJob]] = imageName.FindString(string(text))
 		}
 	}
+	w.atNuvla(found)
 	for resource, text := range w.agent.copies {
 		name, _, _ := strings.Cut(resource, "/")
 		if _, twice := found["four/"+name]; twice {
@@ -478,6 +489,36 @@ func (w *world) copies() map[string]string {
 		found["four/"+name] = imageName.FindString(text)
 	}
 	return found
+}
+
+// atNuvla adds what Nuvla's edges run. A deployment of which nothing runs is told by its state.
+func (w *world) atNuvla(found map[string]string) {
+	w.t.Helper()
+	jobs := map[string]string{} // by deployment
+	for _, d := range w.nuvla.Of("deployment") {
+		id, _ := d["id"].(string)
+		tags, _ := d["tags"].([]any)
+		for _, tag := range tags {
+			if text, _ := tag.(string); strings.HasPrefix(text, orchestrator.LabelJob+"=") {
+				jobs[strings.TrimPrefix(id, "deployment/")] = strings.TrimPrefix(text, orchestrator.LabelJob+"=")
+			}
+		}
+		if state, _ := d["state"].(string); state != "STARTED" {
+			found[id] = state
+		}
+	}
+	for _, edge := range []string{"five", composes} {
+		for _, o := range w.nuvla.Running(edge) {
+			if kind, _, kubernetes := strings.Cut(o.Name, "/"); kubernetes && kind != "Deployment" {
+				continue
+			}
+			key := edge + "/" + jobs[o.Deployment]
+			if _, twice := found[key]; twice || jobs[o.Deployment] == "" {
+				key += " by " + o.Deployment
+			}
+			found[key] = imageName.FindString(fmt.Sprint(o.Doc))
+		}
+	}
 }
 
 // imageName is the name in a document of an image that runs.

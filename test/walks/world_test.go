@@ -28,18 +28,25 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/test/kubeapi"
+	"github.com/littoral-project/littoral/test/nuvla"
 )
 
-// The places of the world: two clusters behind a hub, one for direct deployments, one with an agent.
+// The places of the world: two clusters behind a hub, one for direct deployments, one with an agent that polls, and two
+// edges of Nuvla, of which one runs compose files. The agent serves every cluster of its orchestrator, as agents of ICOS do.
 var places = map[string]struct {
-	orchestrator string
-	nodes        []string
+	orchestrator, engine string
+	nodes                []string
 }{
-	"one":   {"ocm", []string{"one-a", "one-b"}},
-	"two":   {"ocm", []string{"two-a", "two-b"}},
-	"three": {"kubernetes", []string{"three-a", "three-b"}},
-	"four":  {"nuvla", []string{"four-a", "four-b"}},
+	"one":    {"ocm", topology.Kubernetes, []string{"one-a", "one-b"}},
+	"two":    {"ocm", topology.Kubernetes, []string{"two-a", "two-b"}},
+	"three":  {"kubernetes", topology.Kubernetes, []string{"three-a", "three-b"}},
+	"four":   {"compose", topology.Kubernetes, []string{"four-a", "four-b"}},
+	"five":   {"nuvla", topology.Kubernetes, []string{"five-a", "five-b"}},
+	composes: {"nuvla", topology.Docker, []string{"six-a", "six-b"}},
 }
+
+// composes is the place whose engine is Docker's.
+const composes = "six"
 
 // agents serve the fourth cluster, one after the other.
 var agents = []string{"agent-four", "agent-five"}
@@ -58,8 +65,9 @@ type world struct {
 	hub    *kubeapi.Server
 	agents map[string]*kubeapi.Agent // of clusters one and two
 	three  *kubeapi.Server
-	agent  *agent // of cluster four
-	rules  string // with the rules of policies
+	agent  *agent        // of cluster four
+	nuvla  *nuvla.Server // of five and six
+	rules  string        // with the rules of policies
 
 	away    map[string]string // node -> drained, silent
 	trouble map[string]bool   // present faults
@@ -72,7 +80,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), tokens: map[string]string{}, away: map[string]string{}, trouble: map[string]bool{},
 		hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}, three: kubeapi.Start(t, nil, places["three"].nodes),
+		nuvla: nuvla.Start(t),
 	}
+	w.nuvla.AddEdge("five", nuvla.Kubernetes)
+	w.nuvla.AddEdge(composes, nuvla.Docker)
 	for _, name := range []string{"one", "two"} {
 		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, places[name].nodes), name)
 	}
@@ -93,9 +104,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 			"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
 			"RULES_BACKEND": "files", "RULES_DIR": w.rules, "RULES_API_URL": api.URL + "/rules/",
 			"RULES_API_TOKEN": w.tokens[string(auth.Operator)], "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
+			"NUVLA_ENDPOINT": w.nuvla.URL, "NUVLA_API_KEY": nuvla.Key, "NUVLA_API_SECRET": nuvla.Secret,
 		})
 	}, "aggregator-tick", "aggregator-alerted")
-	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, "nuvla", agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
+	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, places["four"].orchestrator, agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
@@ -213,6 +225,9 @@ func (w *world) heal() {
 		s.Cut(false)
 		s.Refuse(nil)
 	}
+	w.nuvla.Heal()
+	w.nuvla.Offline("five", false)
+	w.nuvla.Offline(composes, false)
 	w.Broker.Fail(nil)
 	clear(w.away)
 	clear(w.trouble)
@@ -237,6 +252,12 @@ func (w *world) remove(s *kubeapi.Server, path string) {
 // meddle deletes something that was deployed, like a stranger.
 func (w *world) meddle() {
 	w.t.Helper()
+	if deployments := w.nuvla.Of("deployment"); len(deployments) > 0 && w.random.IntN(5) == 0 {
+		id, _ := deployments[w.random.IntN(len(deployments))]["id"].(string)
+		w.log("a stranger stops %s", id)
+		w.nuvla.Stop(id)
+		return
+	}
 	servers := []*kubeapi.Server{w.hub, w.three, w.agents["one"].Cluster, w.agents["two"].Cluster}
 	s := servers[w.random.IntN(len(servers))]
 	if paths := slices.Concat(s.Paths("/manifestworks/"), s.Paths("/deployments/")); len(paths) > 0 {
@@ -248,7 +269,8 @@ func (w *world) meddle() {
 
 // disturb causes or repairs a fault.
 func (w *world) disturb() {
-	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three", "one at the hub")
+	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three", "one at the hub", "five", composes,
+		"nuvla", "flaky nuvla", "forgetful nuvla")
 	away := !w.trouble[what]
 	if away {
 		w.trouble[what] = true
@@ -275,6 +297,22 @@ func (w *world) disturb() {
 		w.agents[what].Cut(away)
 	case "three":
 		w.three.Cut(away)
+	case "five", composes:
+		w.nuvla.Offline(what, away)
+	case "nuvla", "flaky nuvla", "forgetful nuvla": // one of them at a time
+		w.nuvla.Heal()
+		for _, other := range []string{"nuvla", "flaky nuvla", "forgetful nuvla"} {
+			if other != what {
+				delete(w.trouble, other)
+			}
+		}
+		if away {
+			w.nuvla.Fail(map[string]nuvla.Fault{
+				"nuvla":           {Status: http.StatusBadGateway},
+				"flaky nuvla":     {Call: w.pick("POST /api/deployment", "PUT /api/deployment", "POST /api/module", "DELETE"), Status: http.StatusInternalServerError},
+				"forgetful nuvla": {Call: w.pick("POST /api/deployment", "PUT /api/", "DELETE"), After: true},
+			}[what])
+		}
 	case "hub":
 		w.hub.Cut(away)
 	case "broker":
@@ -308,8 +346,8 @@ func (w *world) see() {
 	now := time.Now()
 	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{}}
 	for _, name := range slices.Sorted(maps.Keys(places)) {
-		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: "Kubernetes", Node: map[string]topology.Node{}}
-		if c.Type == "nuvla" {
+		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: places[name].engine, Node: map[string]topology.Node{}}
+		if name == "four" {
 			c.AgentID = w.agent.ID
 		}
 		for _, node := range places[name].nodes {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/littoral-project/littoral/shared/logs/open"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer/polled"
 	"github.com/littoral-project/littoral/shared/orchestrator/engine"
@@ -28,6 +29,7 @@ type edge struct {
 	log      *slog.Logger
 	engine   *engine.Engine
 	deployer *deployer.Deployer
+	logs     *collector // nil = logs are left to others
 
 	mu      sync.Mutex
 	trouble map[string]string // last logged failure of each kind of work; a controller that is away must not fill the log
@@ -52,11 +54,20 @@ func newEdge(o options, to *http.Client, log *slog.Logger) (*edge, error) {
 	}
 	e := &edge{
 		o: o, log: log.With("agent_id", o.Agent), trouble: map[string]string{},
-		engine: engine.New(c, engine.Options{Clusters: clusters, HostAccess: o.HostAccess}),
+		engine: engine.New(c, engine.Options{Clusters: clusters, HostAccess: o.HostAccess, AuthFile: o.AuthFile}),
 	}
 	e.deployer = &deployer.Deployer{
 		Jobs: &polled.Jobs{Base: o.Controller, HTTP: to, Clusters: clusters}, Log: e.log, Orchestrator: e.engine, Kind: kinds.Compose,
 		Settings: deployer.Settings{ID: o.Agent, Wait: o.Wait, Patience: math.MaxInt64},
+	}
+	if o.Store.Backend != "" {
+		store, err := open.Store(o.Store, &http.Client{Timeout: 30 * time.Second})
+		if err != nil {
+			return nil, err
+		}
+		if e.logs, err = newCollector(c, store, clusters[0], o.Node, o.LogsState); err != nil {
+			return nil, err
+		}
 	}
 	return e, nil
 }
@@ -81,6 +92,11 @@ func (e *edge) run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { e.each(ctx, e.o.Poll, e.poll) })
 	all.Go(func() { e.each(ctx, e.o.Sync, e.sync) })
+	if e.logs != nil {
+		all.Go(func() {
+			e.each(ctx, e.o.LogsEvery, func(ctx context.Context) { e.noted(ctx, "logs", e.logs.collect(ctx)) })
+		})
+	}
 	all.Wait()
 }
 

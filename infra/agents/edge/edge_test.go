@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -24,7 +26,16 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(envAgent) != "" {
+		if err := run(context.Background(), nil, os.Getenv, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	storetest.Main(m)
+}
 
 const descriptor = `name: shop
 components:
@@ -43,7 +54,7 @@ type site struct {
 	t      *testing.T
 }
 
-func open(t *testing.T) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{System: inprocess.Start(t), engine: engine.Start(t), t: t}
 	s.SaveTopology(s.machines())
@@ -85,9 +96,15 @@ func (s *site) call(method, path, body string, want int) []byte {
 // submit hands in the application with the image, and returns its id.
 func (s *site) submit(image string) string {
 	s.t.Helper()
+	return s.submitText(strings.ReplaceAll(descriptor, "IMAGE", image))
+}
+
+// submitText hands in an application.
+func (s *site) submitText(text string) string {
+	s.t.Helper()
 	var group struct{ ID string }
-	text := s.call(http.MethodPost, "/jobmanager/groups", strings.ReplaceAll(descriptor, "IMAGE", image), http.StatusCreated)
-	require.NoError(s.t, json.Unmarshal(text, &group))
+	answer := s.call(http.MethodPost, "/jobmanager/groups", text, http.StatusCreated)
+	require.NoError(s.t, json.Unmarshal(answer, &group))
 	return group.ID
 }
 
@@ -128,7 +145,7 @@ func (s *site) available(cluster string) {
 
 func TestAnApplicationLivesOnAMachine(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := newSite(t)
 	s.submit("web:1")
 	s.work(s.agent)
 	s.available("harbour")

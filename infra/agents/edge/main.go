@@ -25,6 +25,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/littoral-project/littoral/infra/agents/agent"
+	"github.com/littoral-project/littoral/shared/logs/open"
 )
 
 // options are those of the command line; each may be set by EDGE_NAME in the environment as well.
@@ -37,6 +38,10 @@ type options struct {
 	HostAccess                     bool
 	Bind                           string
 	Poll, Sync, Wait               time.Duration
+	AuthFile                       string
+	Store                          open.Config
+	Node, LogsState                string
+	LogsEvery                      time.Duration
 }
 
 func (o *options) flags(getenv func(string) string) *flag.FlagSet {
@@ -55,6 +60,16 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.DurationVar(&o.Poll, "poll", 5*time.Second, "between two questions for work")
 	f.DurationVar(&o.Sync, "sync", 30*time.Second, "between two comparisons of what runs with what should")
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long new containers are watched before the next comparison looks at them")
+	f.StringVar(&o.AuthFile, "registry-auth-file", "", "names and passwords for registries, as \"docker login\" writes them; read anew for each image")
+	f.StringVar(&o.Store.Backend, "logs-backend", "", "where to bring what containers write: victorialogs, loki or files (default: nowhere)")
+	f.StringVar(&o.Store.URL, "logs-url", "", "base URL of that")
+	f.StringVar(&o.Store.Dir, "logs-dir", "", "folder of files")
+	f.StringVar(&o.Store.Tenant, "logs-tenant", "", "tenant there: of VictoriaLogs ACCOUNT:PROJECT")
+	f.StringVar(&o.Store.Authorization, "logs-authorization", "", "header of that name, such as Bearer x; better given as EDGE_LOGS_AUTHORIZATION")
+	f.StringVar(&o.LogsState, "logs-state", "", "file that keeps how far logs were brought (default: a new agent begins with what is written from then on)")
+	f.DurationVar(&o.LogsEvery, "logs-every", 5*time.Second, "between two looks at what containers wrote")
+	host, _ := os.Hostname()
+	f.StringVar(&o.Node, "node", host, "name of the machine in logs")
 	agent.FromEnv(f, "EDGE", getenv)
 	return f
 }

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	enginetypes "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
@@ -226,6 +228,44 @@ func TestAnEngine(t *testing.T) {
 	all = lines(l.text(t.Context()))
 	has(t, all, "tlum_leaf_errors", "1")
 	has(t, all, "tlum_host_info", "1")
+}
+
+// TestAnEngine_real tells of a container on a real engine what the metrics of applications are made of: whose it is, that it
+// runs, its memory and its cores.
+func TestAnEngine_real(t *testing.T) {
+	address := os.Getenv("LITTORAL_TEST_ENGINE")
+	if address == "" {
+		t.Skip("LITTORAL_TEST_ENGINE names no real engine; the double was tested, and \"make e2e-docker\" tests real ones")
+	}
+	c, err := client.New(client.WithHost(address))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	ctx := context.WithoutCancel(t.Context())
+	const name = "littoral-leaf-test"
+	remove := func() { _, _ = c.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true}) }
+	remove()
+	t.Cleanup(remove)
+	_, err = c.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: &enginetypes.Config{
+		Image: "hello:1", Labels: map[string]string{"app.icos.eu/instance": "i-1", "app.icos.eu/component": "web"},
+	}})
+	require.NoError(t, err)
+	_, err = c.ContainerStart(ctx, name, client.ContainerStartOptions{})
+	require.NoError(t, err)
+
+	l := open(t, options{Root: host(t), Agent: "agent-1", Kubernetes: "off", Docker: address, NodeExporter: "off"})
+	_ = l.text(t.Context()) // cores are counted from one look to the next
+	all := lines(l.text(t.Context()))
+	has(t, all, "tlum_workload_info", "1", `name="`+name+`"`, `status="running"`, `icos_app_instance="i-1"`, `icos_app_component="web"`)
+	text := strings.Join(all, "\n")
+	inspected, err := c.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+	require.NoError(t, err)
+	id := regexp.QuoteMeta(inspected.Container.ID)
+	memory := regexp.MustCompile(`container_memory_working_set_bytes\{[^}]*container_id="` + id + `"[^}]*\} (\S+)`).FindStringSubmatch(text)
+	require.NotNil(t, memory, text)
+	held, err := strconv.ParseFloat(memory[1], 64)
+	require.NoError(t, err)
+	require.Greater(t, held, 1e5)
+	require.Regexp(t, `container_cpu_utilization_ratio\{[^}]*container_id="`+id, text)
 }
 
 // TestACluster asks a double of the API server; on a cluster it was not run yet.

@@ -228,7 +228,11 @@ func (e *Engine) images(ctx context.Context, j *job.Job, p *types.Project) error
 			return orchestrator.Refuse(reasonImage, "component %s: image %s is not on this machine, and pull_policy is never",
 				j.Component, s.Image)
 		}
-		pulled, err := e.client.ImagePull(ctx, s.Image, client.ImagePullOptions{})
+		auth, err := credentials(e.authFile, s.Image)
+		if err != nil {
+			return orchestrator.Refuse(reasonImage, "component %s: %v", j.Component, err)
+		}
+		pulled, err := e.client.ImagePull(ctx, s.Image, client.ImagePullOptions{RegistryAuth: auth})
 		if err == nil {
 			err = pulled.Wait(ctx)
 			_ = pulled.Close()

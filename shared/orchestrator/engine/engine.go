@@ -35,6 +35,7 @@ type Engine struct {
 	client     *client.Client
 	clusters   []string
 	hostAccess bool
+	authFile   string
 
 	changing [64]sync.Mutex // one change of a copy at a time, by the last byte of its id
 }
@@ -47,11 +48,13 @@ type Options struct {
 	Clusters []string
 	// HostAccess lets services have the host's directories and namespaces, and rights beyond those of a container.
 	HostAccess bool
+	// AuthFile has the names and passwords for registries, as "docker login" writes it.
+	AuthFile string
 }
 
 // New returns the orchestrator of the engine. Nothing is dialled.
 func New(c *client.Client, o Options) *Engine {
-	return &Engine{client: c, clusters: o.Clusters, hostAccess: o.HostAccess}
+	return &Engine{client: c, clusters: o.Clusters, hostAccess: o.HostAccess, authFile: o.AuthFile}
 }
 
 // Knows reports whether the cluster is this machine.
@@ -103,7 +106,30 @@ func (e *Engine) apply(ctx context.Context, j *job.Job) error {
 			return err
 		}
 	}
-	return e.converge(ctx, j, have)
+	if err := e.tidy(ctx, have); err != nil {
+		return err
+	}
+	if err := e.converge(ctx, j, have); err != nil {
+		return err
+	}
+	return e.settle(ctx, have)
+}
+
+// settle looks whether somebody else has changed the copy while it was made so, as another process may that follows a newer
+// decision. Of one that was removed meanwhile, what was made since is taken away.
+func (e *Engine) settle(ctx context.Context, have *copied) error {
+	now, err := e.find(ctx, have.subject)
+	switch {
+	case err != nil:
+		return err
+	case now.number == have.number && !now.leaving:
+		return nil
+	case now.number == 0 || now.leaving:
+		if err := e.erase(ctx, now); err != nil {
+			return err
+		}
+	}
+	return problem.New(problem.Unavailable, "component %s was changed at the same time; try again", have.record.Component)
 }
 
 // render makes the project that the job asks for, and refuses what may not or cannot run here.
@@ -136,10 +162,8 @@ func (e *Engine) remove(ctx context.Context, j *job.Job) error {
 		return err
 	case have.record.Epoch > j.Epoch:
 		return orchestrator.ErrFenced
-	case !have.exists():
-		return nil
 	}
-	if !have.leaving {
+	if have.exists() && !have.leaving {
 		record := have.record
 		record.Epoch, record.Component, record.Subject = j.Epoch, j.Component, orchestrator.Subject(j)
 		if err := e.leave(ctx, have, record); err != nil {
@@ -207,6 +231,9 @@ func classify(err error, j *job.Job) error {
 		return fmt.Errorf("%w: %v", orchestrator.ErrSilent, err) //nolint:errorlint // the cause is for people only
 	case errdefs.IsNotFound(err): // it has just gone, or is about to: look again
 		return problem.Wrap(problem.Unavailable, err, "the engine has lost a part of component %s; try again", j.Component)
+	}
+	if errdefs.IsConflict(err) { // of names: somebody else makes it, or has something of that name
+		return problem.Wrap(problem.Unavailable, orchestrator.Failed(err), "the engine does not take component %s now; try again", j.Component)
 	}
 	return &orchestrator.Refusal{Reason: reasonEngine, Message: "component " + j.Component + ": " + err.Error(), Err: err}
 }

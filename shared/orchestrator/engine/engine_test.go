@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -346,4 +348,41 @@ func TestReplicasThatAreToComeAndGo(t *testing.T) {
 	after := server.Containers()
 	require.Len(t, after, 2)
 	require.True(t, slices.EqualFunc(before[:2], after, func(a, b double.Container) bool { return a.ID == b.ID }), "they stay")
+}
+
+// TestRegistriesWithPasswords: images come from a registry that asks who one is, by the file of "docker login", which may be
+// renewed at any time.
+func TestRegistriesWithPasswords(t *testing.T) {
+	t.Parallel()
+	m, server := onDouble(t)
+	file := filepath.Join(t.TempDir(), "config.json")
+	m.Orchestrator = engine.New(m.client, engine.Options{Clusters: []string{"one"}, AuthFile: file})
+	j := withImage(run(""), double.Private+"web:1")
+	refused := func(says string) {
+		state, conditions := m.do(t, j)
+		require.Equal(t, job.Degraded, state, "%v", conditions)
+		seen := job.Job{Conditions: conditions}
+		require.Equal(t, "ImagePullFailed", seen.Condition(job.ConditionDegraded).Reason)
+		require.Contains(t, seen.Condition(job.ConditionDegraded).Message, says)
+		require.NotContains(t, fmt.Sprint(conditions), double.Password)
+		require.Empty(t, server.Containers())
+	}
+	write := func(registry, auth string) {
+		require.NoError(t, os.WriteFile(file, []byte(`{"auths": {"`+registry+`": {"auth": "`+auth+`"}}}`), 0o600))
+	}
+	signed := base64.StdEncoding.EncodeToString([]byte(double.User + ":" + double.Password))
+	refused("unauthorized")
+	write("registry.example.com", signed)
+	refused("unauthorized")
+	write("registry.example.org", base64.StdEncoding.EncodeToString([]byte(double.User+":wrong")))
+	refused("unauthorized")
+	write("registry.example.org", "no base64")
+	refused("is no name and password")
+	write("registry.example.org", signed)
+	state, conditions := m.do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	require.Equal(t, double.Private+"web:1", server.Containers()[0].Image)
+	for _, c := range server.Containers() {
+		require.NotContains(t, fmt.Sprint(c.Labels, c.Env), signed)
+	}
 }

@@ -168,7 +168,7 @@ func (e *Engine) put(ctx context.Context, c *copied, record orchestrator.Record,
 	next.number, next.record, next.text, next.cluster, next.leaving = c.number+1, record, text, cluster, leaving
 	labels := next.labels()
 	made, err := e.client.VolumeCreate(ctx, client.VolumeCreateOptions{
-		Name: next.project() + "-record-" + strconv.FormatInt(next.number, 10), Labels: labels,
+		Name: next.newest(), Labels: labels,
 	})
 	if err != nil {
 		return err
@@ -181,8 +181,16 @@ func (e *Engine) put(ctx context.Context, c *copied, record orchestrator.Record,
 		return problem.New(problem.Unavailable, "component %s was changed at the same time; try again", record.Component)
 	}
 	*c = *now
-	for _, name := range now.volumes {
-		if name != made.Volume.Name {
+	return nil
+}
+
+// newest is the name of the copy's record.
+func (c *copied) newest() string { return c.project() + "-record-" + strconv.FormatInt(c.number, 10) }
+
+// tidy removes the records before the newest.
+func (e *Engine) tidy(ctx context.Context, c *copied) error {
+	for _, name := range c.volumes {
+		if name != c.newest() {
 			if err := e.drop(ctx, name); err != nil {
 				return err
 			}
@@ -200,7 +208,7 @@ func (e *Engine) drop(ctx context.Context, name string) error {
 	return err
 }
 
-// erase takes away everything of a copy, its record last.
+// erase takes away everything of a copy, its record last. A record that was written since it was found stays.
 func (e *Engine) erase(ctx context.Context, c *copied) error {
 	for _, one := range c.containers {
 		if err := e.end(ctx, one.ID); err != nil {
@@ -231,7 +239,7 @@ func (e *Engine) erase(ctx context.Context, c *copied) error {
 	// The newest last: without it, an older one would count.
 	slices.SortFunc(volumes.Items, byNumber)
 	for _, v := range volumes.Items {
-		if numberOf(v.Labels) > 0 {
+		if slices.Contains(c.volumes, v.Name) {
 			if err := e.drop(ctx, v.Name); err != nil {
 				return err
 			}

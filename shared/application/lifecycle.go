@@ -157,6 +157,7 @@ func (a *Application) wanted(app *appmodel.Application, lostAfter time.Duration)
 		for _, r := range job.Replicas(c, a.Jobs) {
 			in := job.Instruction{
 				ComponentName: c.Name, Type: c.Type, Contents: all, Requirements: c.Requirements, Labels: r.Labels,
+				Calls: len(c.Communication.Incoming) > 0,
 			}
 			if c.Type == appmodel.TypeMultiple {
 				a.retainVariant(&in, app, c, r.Index)

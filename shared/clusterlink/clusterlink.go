@@ -21,25 +21,25 @@ import (
 
 // The kinds of links.
 const (
+	None        = "none" // it is left to the applications how their components reach each other
 	ClusterLink = "clusterlink"
 	MCS         = "mcs" // Kubernetes' Multi-Cluster Services, which Submariner and Cilium implement
 )
 
-// Settings say how links are made. No function reads them from its environment yet.
+// Settings say how links are made; they are read from the environment by envconfig.
 type Settings struct {
-	// Kind is ClusterLink or MCS; "" leaves it to the applications how their components reach each other.
-	Kind string
+	Kind string `envconfig:"LINKS" default:"none"`
 	// Peers are the names of clusters in the fabric where these are others than in the taxonomy.
-	Peers map[string]string
+	Peers map[string]string `envconfig:"LINKS_PEERS"`
 }
 
 // On reports whether components are linked.
-func (s Settings) On() bool { return s.Kind != "" }
+func (s Settings) On() bool { return s.Kind != "" && s.Kind != None }
 
 // Check refuses another kind.
 func (s Settings) Check() error {
-	if s.Kind != "" && s.Kind != ClusterLink && s.Kind != MCS {
-		return fmt.Errorf("LINKS is %q, and it is %s or %s", s.Kind, ClusterLink, MCS)
+	if s.On() && s.Kind != ClusterLink && s.Kind != MCS {
+		return fmt.Errorf("LINKS is %q, and it is %s, %s or %s", s.Kind, None, ClusterLink, MCS)
 	}
 	return nil
 }

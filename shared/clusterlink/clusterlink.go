@@ -46,7 +46,10 @@ func (s Settings) Check() error {
 }
 
 // Place is where a component runs, or is to.
-type Place struct{ Component, Cluster string }
+type Place struct {
+	Component string `json:"component"`
+	Cluster   string `json:"cluster"`
+}
 
 // Link lets the clients of a Service in one cluster reach its servers in others.
 type Link struct {

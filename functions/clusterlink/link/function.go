@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/linking/carry"
+	"github.com/littoral-project/littoral/shared/linking/serve"
 )
 
 // Spec declares the function.
@@ -17,7 +18,8 @@ var Spec = function.Spec{
 		events.ApplicationPlaced, events.ApplicationUpdated, events.ApplicationStopped, events.ApplicationDisplaced,
 		events.ApplicationDeleted,
 	},
-	Class: function.Remote, Kubernetes: true,
+	NoPrewake: true, // most installations have no links
+	Class:     function.Remote, Kubernetes: true,
 }
 
 // Function is the worker with its carrier.
@@ -25,7 +27,7 @@ type Function struct{ carrier *carry.Carrier }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	c, err := carry.Open(env)
+	c, err := serve.Open(env)
 	return &Function{c}, err
 }
 

@@ -3,7 +3,6 @@ package sync
 
 import (
 	"context"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
@@ -12,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/linking"
 	"github.com/littoral-project/littoral/shared/linking/carry"
+	"github.com/littoral-project/littoral/shared/linking/serve"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -19,7 +19,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
-	Class:    function.Batch, Timeout: 2 * time.Minute, Kubernetes: true,
+	Class:    function.Batch, Kubernetes: true,
 	// A change of status wakes it at once, if the cluster of the functions is the hub.
 	Watches: []function.Watch{{
 		APIVersion: "work.open-cluster-management.io/v1", Kind: "ManifestWork", Plural: "manifestworks",
@@ -35,13 +35,16 @@ type Function struct {
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	c, err := carry.Open(env)
+	c, err := serve.Open(env)
 	return &Function{env.DB, c}, err
 }
 
 // Work looks at all links at a tick, and at one when a watched object of it changes. It does not believe the event about that
 // but asks the orchestrator itself.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	if !f.carrier.Reaches() {
+		return nil
+	}
 	if e.Type() == events.Tick {
 		return f.carrier.Sync(ctx)
 	}

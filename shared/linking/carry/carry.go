@@ -29,6 +29,16 @@ type Carrier struct {
 	Wait          time.Duration                        // how long what was applied is watched
 }
 
+// Reaches reports whether any orchestrator is configured.
+func (c *Carrier) Reaches() bool {
+	for _, o := range c.Orchestrators {
+		if o != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // claimed is how long one side may take.
 const claimed = 45 * time.Second
 

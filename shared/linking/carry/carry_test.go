@@ -48,8 +48,8 @@ components:
 
 // world is clusters a and b under a hub of Open Cluster Management, and c that is reached directly.
 type world struct {
-	t        *testing.T
-	db       *store.DB
+	applicationtest.World
+
 	carrier  *carry.Carrier
 	clusters map[string]*kubeapi.Server
 	agents   map[string]*kubeapi.Agent
@@ -69,7 +69,7 @@ func (d direct) Names() []string { return []string{"c"} }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, db: storetest.New(t), clusters: map[string]*kubeapi.Server{}, agents: map[string]*kubeapi.Agent{}}
+	w := &world{World: applicationtest.New(t), clusters: map[string]*kubeapi.Server{}, agents: map[string]*kubeapi.Agent{}}
 	hub := kubeapi.Start(t, nil, nil)
 	for _, name := range []string{"a", "b", "c"} {
 		w.clusters[name] = kubeapi.Start(t, nil, []string{name + "-1"})
@@ -84,24 +84,24 @@ func newWorld(t *testing.T) *world {
 		return c
 	}
 	w.carrier = &carry.Carrier{
-		DB: w.db, Log: slog.New(slog.DiscardHandler), Links: clusterlink.Settings{Kind: clusterlink.ClusterLink}, Wait: 0,
+		DB: w.DB, Log: slog.New(slog.DiscardHandler), Links: clusterlink.Settings{Kind: clusterlink.ClusterLink}, Wait: 0,
 		Orchestrators: map[string]orchestrator.Orchestrator{
 			kinds.OCM: ocm.New(open(hub)), kinds.Direct: kubernetes.New(direct{"c": open(w.clusters["c"])}),
 		},
 	}
-	w.app = applicationtest.Submit(t, w.db, hello).ID
+	w.app = applicationtest.Submit(t, w.DB, hello).ID
 	return w
 }
 
 // place has hello and world run in these clusters.
 func (w *world) place(clusters ...string) {
-	w.t.Helper()
+	w.Helper()
 	for i, cluster := range clusters {
 		to := job.Target{Orchestrator: kinds.OCM, Cluster: cluster, Node: cluster + "-1"}
 		if cluster == "c" {
 			to.Orchestrator = kinds.Direct
 		}
-		require.NoError(w.t, w.db.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(w, w.DB.Tx(w.Context(), func(ctx context.Context, tx *store.Tx) error {
 			a, err := application.Lock(ctx, tx, w.app)
 			if err != nil || a.Jobs[i].Target == to {
 				return err
@@ -118,12 +118,12 @@ func (w *world) place(clusters ...string) {
 
 // link plans and carries out, with the agents and peers at work, until nothing is open any more.
 func (w *world) link() {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		err := w.carrier.Application(w.t.Context(), w.app)
+	w.Helper()
+	require.Eventually(w, func() bool {
+		err := w.carrier.Application(w.Context(), w.app)
 		w.turn()
 		if err != nil {
-			require.Equal(w.t, problem.Unavailable, problem.KindOf(err), err.Error())
+			require.Equal(w, problem.Unavailable, problem.KindOf(err), err.Error())
 			return false
 		}
 		for _, s := range w.sides() {
@@ -149,9 +149,9 @@ func (w *world) turn(broken ...string) {
 }
 
 func (w *world) sides() []linking.Side {
-	w.t.Helper()
-	sides, err := linking.Of(w.t.Context(), w.db, w.app)
-	require.NoError(w.t, err)
+	w.Helper()
+	sides, err := linking.Of(w.Context(), w.DB, w.app)
+	require.NoError(w, err)
 	return sides
 }
 
@@ -227,7 +227,7 @@ func TestAStoppedApplicationLeavesNoLink(t *testing.T) {
 	w := newWorld(t)
 	w.place("a", "c")
 	w.link()
-	require.NoError(t, w.db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Stop(ctx, tx, w.app)
 		return err
 	}))
@@ -288,12 +288,12 @@ func TestASilentClusterGetsItsLinkWhenItIsBack(t *testing.T) {
 }
 
 // client returns the client's job.
-func (w *world) client() *job.Job { return applicationtest.Job(w.t, w.db, w.app) }
+func (w *world) client() *job.Job { return applicationtest.Job(w, w.DB, w.app) }
 
 func TestAClientStartsAfterItsLinkAndIsAvailableWithIt(t *testing.T) {
 	w := newWorld(t)
 	w.place("a", "c")
-	o := carry.Orchestrator(w.carrier.Orchestrators[kinds.OCM], w.db, w.carrier.Links, 0)
+	o := carry.Orchestrator(w.carrier.Orchestrators[kinds.OCM], w.DB, w.carrier.Links, 0)
 	j := w.client()
 	require.Equal(t, problem.Unavailable, problem.KindOf(o.Apply(t.Context(), j)), "it waits for its link")
 	require.Len(t, w.sides(), 2, "which was planned all the same")
@@ -326,7 +326,7 @@ func TestAClientIsRefusedWhenItsLinkIs(t *testing.T) {
 	w.clusters["c"] = nil
 	w.carrier.Orchestrators[kinds.Direct] = kubernetes.New(direct{})
 	w.place("a", "c")
-	o := carry.Orchestrator(w.carrier.Orchestrators[kinds.OCM], w.db, w.carrier.Links, 0)
+	o := carry.Orchestrator(w.carrier.Orchestrators[kinds.OCM], w.DB, w.carrier.Links, 0)
 	require.NoError(t, w.carrier.Application(t.Context(), w.app))
 	var refusal *orchestrator.Refusal
 	require.ErrorAs(t, o.Apply(t.Context(), w.client()), &refusal)

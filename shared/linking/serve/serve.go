@@ -1,4 +1,5 @@
-package carry
+// Package serve makes what the functions of links work with from their settings.
+package serve
 
 import (
 	"errors"
@@ -6,6 +7,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/clusterlink"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/linking/carry"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
@@ -20,7 +22,7 @@ type config struct {
 }
 
 // Open reads the settings, which are those of the deployment managers, and dials nothing.
-func Open(env *function.Env) (*Carrier, error) {
+func Open(env *function.Env) (*carry.Carrier, error) {
 	var c config
 	if err := env.Config(&c); err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ func Open(env *function.Env) (*Carrier, error) {
 	if err := errors.Join(err, fault, c.Links.Check()); err != nil {
 		return nil, err
 	}
-	return &Carrier{
+	return &carry.Carrier{
 		DB: env.DB, Log: env.Log, Links: c.Links, Wait: c.Wait,
 		Orchestrators: map[string]orchestrator.Orchestrator{kinds.OCM: hub, kinds.Direct: direct},
 	}, nil

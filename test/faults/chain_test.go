@@ -126,12 +126,81 @@ func (w *world) managedChain(between func(step string)) {
 	}
 }
 
+// talkers call each other, and do not fit on one node unless the second is small.
+func talkers(cpu string) string {
+	return fmt.Sprintf(`
+name: shop
+components:
+  - name: hello
+    type: kubernetes
+    requirements: {cpu: "3"}
+    communication: [{incoming: world-svc}]
+    manifests: [{name: hello, manifest: {apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {containers: [{name: h, image: i}]}}}]
+  - name: world
+    type: kubernetes
+    requirements: {cpu: %q}
+    communication: [{outgoing: world-svc}]
+    manifests:
+      - {name: world, manifest: {apiVersion: v1, kind: Pod, metadata: {name: world}, spec: {containers: [{name: w, image: i}]}}}
+      - {name: world-svc, manifest: {apiVersion: v1, kind: Service, metadata: {name: world-svc}, spec: {ports: [{port: 80}]}}}
+`, cpu)
+}
+
+// linkedChain is the life of an application whose components are in two clusters.
+func (w *world) linkedChain(between func(step string)) {
+	w.t.Helper()
+	var group struct {
+		ID string `json:"id"`
+	}
+	step := func(name string, do func()) { w.step(name, do, between) }
+	linked := func(imports, exports int) {
+		w.t.Helper()
+		have := map[string]int{}
+		for _, kind := range []string{"/imports/", "/exports/"} {
+			for _, name := range clusters {
+				have[kind] += len(w.managed.servers[name].Paths(kind))
+			}
+		}
+		require.Equal(w.t, map[string]int{"/imports/": imports, "/exports/": exports}, have)
+	}
+	step("see the topology", func() { w.see() })
+	step("submit", func() {
+		a := w.user(http.MethodPost, "/jobmanager/groups", talkers("3"), http.StatusCreated)
+		require.NoError(w.t, json.Unmarshal(a.body, &group))
+	})
+	step("run", w.run)
+	require.Equal(w.t, 2, w.available())
+	linked(1, 1)
+	step("stop", func() { w.user(http.MethodPut, "/jobmanager/groups/stop/"+group.ID, "", http.StatusOK) })
+	step("remove", w.run)
+	linked(0, 0)
+	step("start", func() { w.user(http.MethodPut, "/jobmanager/groups/start/"+group.ID, "", http.StatusOK) })
+	step("run again", w.run)
+	require.Equal(w.t, 2, w.available())
+	linked(1, 1)
+	step("need less", func() { w.user(http.MethodPut, "/jobmanager/groups/"+group.ID, talkers("200m"), http.StatusOK) })
+	step("drain", func() { w.see("two-a") })
+	step("run in one cluster", w.run)
+	require.Equal(w.t, 2, w.available())
+	linked(0, 0)
+	step("delete", func() {
+		w.user(http.MethodDelete, "/jobmanager/groups/"+group.ID+"?stop=true", "", http.StatusAccepted, http.StatusNotFound)
+	})
+	step("remove for good", w.run)
+	for _, server := range w.managed.servers {
+		require.Empty(w.t, server.Paths("/manifestworks/"))
+	}
+}
+
 // run lets the clusters carry out their requests and the functions synchronise, until nothing changes any more.
 func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
 		w.managed.work()
 		w.tick("deploymentmanager-sync-" + w.managed.orchestrator)
+		if w.managed.linked {
+			w.tick("clusterlink-sync")
+		}
 		w.deliverAll()
 	}
 }
@@ -212,7 +281,7 @@ func (w *world) see(drained ...string) {
 		}
 	} else {
 		for _, name := range clusters {
-			taxonomy.Cluster[name] = topology.Cluster{Type: w.managed.orchestrator, Name: name, Engine: "Kubernetes", Node: nodes(name + "-a")}
+			taxonomy.Cluster[name] = topology.Cluster{Type: w.managed.orchestrator, Name: name, Engine: "Kubernetes", Node: nodes(name + "-a"), ClusterLink: w.managed.linked}
 		}
 	}
 	save := func() error {

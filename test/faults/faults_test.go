@@ -53,6 +53,9 @@ func TestKilledWhileDeploying(t *testing.T) {
 	t.Run("straight to clusters", func(t *testing.T) { sweep(t, newClusterWorld, (*world).managedChain) })
 }
 
+// TestKilledWhileLinking is about the functions that bring links to clusters.
+func TestKilledWhileLinking(t *testing.T) { sweep(t, newLinkedWorld, (*world).linkedChain) }
+
 // states runs the chain and returns the state after each of its steps.
 func states(w *world, chain func(*world, func(string))) string {
 	var all []string

@@ -103,12 +103,16 @@ func (c *Carrier) Side(ctx context.Context, s *linking.Side, wait time.Duration)
 	if err != nil {
 		return c.DB.Release(ctx, claim, err)
 	}
-	return c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+	err = c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		if held, err := tx.Complete(ctx, claim); err != nil || !held {
 			return err
 		}
 		return s.Settle(ctx, tx, seen)
 	})
+	if err == nil && seen.State == linking.Pending {
+		return problem.New(problem.Unavailable, "the link of %s in %s is on its way; try again", s.Name, s.Cluster)
+	}
+	return err
 }
 
 // carry applies or removes the side and looks at it until it has come to something.
@@ -248,7 +252,10 @@ func (c *Carrier) compare(ctx context.Context, listed orchestrator.Orchestrator,
 	case found.Applied || found.State == linking.Silent || found.Gone:
 		return c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.Settle(ctx, tx, found) })
 	}
-	return c.Side(ctx, s, 0)
+	if err := c.Side(ctx, s, 0); err != nil && problem.KindOf(err) != problem.Unavailable {
+		return err
+	}
+	return nil // what is on its way is looked at again
 }
 
 // Orchestrator returns one whose clients of links are made after the links, and are available when those are; o itself where
@@ -322,12 +329,32 @@ func (l *linked) missing(ctx context.Context, j *job.Job, plan bool) (*linking.S
 	}
 	for _, service := range own.Imports(j.Component) {
 		for i := range sides {
-			if s := &sides[i]; s.Applied < s.Epoch && (s == own || s.Serves(j.Cluster, service)) {
-				return s, nil
+			s := &sides[i]
+			if s.Applied == s.Epoch || s != own && !s.Serves(j.Cluster, service) {
+				continue
+			}
+			if taken, err := l.taken(ctx, s, j.Orchestrator); err != nil || !taken {
+				return s, err
 			}
 		}
 	}
 	return nil, nil //nolint:nilnil // it has all
+}
+
+// taken looks whether the cluster has taken a side by now, where this orchestrator can tell: nobody else may look for minutes.
+func (l *linked) taken(ctx context.Context, s *linking.Side, kind string) (bool, error) {
+	if s.Orchestrator != kind || s.State == linking.Refused {
+		return false, nil
+	}
+	found, err := l.Orchestrator.Observe(ctx, s.Job())
+	if err != nil {
+		return false, err
+	}
+	seen := Judge(s, &found)
+	if !seen.Applied {
+		return false, nil
+	}
+	return true, l.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return s.Settle(ctx, tx, seen) })
 }
 
 func side(sides []linking.Side, j *job.Job) *linking.Side {

@@ -135,6 +135,14 @@ func (w *world) link() {
 	}, 30*time.Second, time.Millisecond)
 }
 
+// begin plans and carries out as far as that goes without agents.
+func (w *world) begin() {
+	w.Helper()
+	if err := w.carrier.Application(w.Context(), w.app); err != nil {
+		require.Equal(w, problem.Unavailable, problem.KindOf(err), err.Error())
+	}
+}
+
 func (w *world) turn(broken ...string) {
 	for name := range w.clusters {
 		if a := w.agents[name]; a != nil {
@@ -269,7 +277,7 @@ func TestASilentClusterGetsItsLinkWhenItIsBack(t *testing.T) {
 	w := newWorld(t)
 	w.place("a", "b")
 	w.agents["b"].Cut(true)
-	require.NoError(t, w.carrier.Application(t.Context(), w.app))
+	w.begin()
 	w.turn()
 	require.NoError(t, w.carrier.Sync(t.Context()))
 	states := map[string]linking.State{}
@@ -278,7 +286,7 @@ func TestASilentClusterGetsItsLinkWhenItIsBack(t *testing.T) {
 	}
 	require.Equal(t, map[string]linking.State{"a": linking.Ready, "b": linking.Silent}, states)
 	w.place("a", "c") // it moves while the partition lasts
-	require.NoError(t, w.carrier.Application(t.Context(), w.app))
+	w.begin()
 	w.agents["b"].Cut(false)
 	require.Eventually(t, func() bool {
 		require.NoError(t, w.carrier.Sync(t.Context()))
@@ -297,7 +305,7 @@ func TestAClientStartsAfterItsLinkAndIsAvailableWithIt(t *testing.T) {
 	j := w.client()
 	require.Equal(t, problem.Unavailable, problem.KindOf(o.Apply(t.Context(), j)), "it waits for its link")
 	require.Len(t, w.sides(), 2, "which was planned all the same")
-	require.NoError(t, w.carrier.Application(t.Context(), w.app))
+	w.begin()
 	w.turn("world-svc") // the peer does not find it valid
 	for range 2 {
 		require.NoError(t, w.carrier.Sync(t.Context()))
@@ -327,7 +335,7 @@ func TestAClientIsRefusedWhenItsLinkIs(t *testing.T) {
 	w.carrier.Orchestrators[kinds.Direct] = kubernetes.New(direct{})
 	w.place("a", "c")
 	o := carry.Orchestrator(w.carrier.Orchestrators[kinds.OCM], w.DB, w.carrier.Links, 0)
-	require.NoError(t, w.carrier.Application(t.Context(), w.app))
+	w.begin()
 	var refusal *orchestrator.Refusal
 	require.ErrorAs(t, o.Apply(t.Context(), w.client()), &refusal)
 	require.Equal(t, "LinkRefused", refusal.Reason)

@@ -27,6 +27,9 @@ import (
 	busget "github.com/littoral-project/littoral/functions/bus/get"
 	busput "github.com/littoral-project/littoral/functions/bus/put"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
+	clusterlinklink "github.com/littoral-project/littoral/functions/clusterlink/link"
+	clusterlinkpeers "github.com/littoral-project/littoral/functions/clusterlink/peers"
+	clusterlinksync "github.com/littoral-project/littoral/functions/clusterlink/sync"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
 	controlleraccept "github.com/littoral-project/littoral/functions/controller/accept"
 	controllergive "github.com/littoral-project/littoral/functions/controller/give"
@@ -277,6 +280,9 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/bus-get":                             function.NewEntry("bus-get", busget.Spec, busget.New),
 	"github.com/littoral-project/littoral/functions/cmd/bus-put":                             function.NewEntry("bus-put", busput.Spec, busput.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
+	"github.com/littoral-project/littoral/functions/cmd/clusterlink-link":                    function.NewEntry("clusterlink-link", clusterlinklink.Spec, clusterlinklink.New),
+	"github.com/littoral-project/littoral/functions/cmd/clusterlink-peers":                   function.NewEntry("clusterlink-peers", clusterlinkpeers.Spec, clusterlinkpeers.New),
+	"github.com/littoral-project/littoral/functions/cmd/clusterlink-sync":                    function.NewEntry("clusterlink-sync", clusterlinksync.Spec, clusterlinksync.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-accept":                   function.NewEntry("controller-accept", controlleraccept.Spec, controlleraccept.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-give":                     function.NewEntry("controller-give", controllergive.Spec, controllergive.New),

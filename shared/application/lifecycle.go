@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/clusterlink"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history/recorded"
@@ -157,6 +158,7 @@ func (a *Application) wanted(app *appmodel.Application, lostAfter time.Duration)
 		for _, r := range job.Replicas(c, a.Jobs) {
 			in := job.Instruction{
 				ComponentName: c.Name, Type: c.Type, Contents: all, Requirements: c.Requirements, Labels: r.Labels,
+				Calls: clusterlink.Calls(app, c),
 			}
 			if c.Type == appmodel.TypeMultiple {
 				a.retainVariant(&in, app, c, r.Index)

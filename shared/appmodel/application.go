@@ -136,6 +136,8 @@ type Target struct {
 type Communication struct {
 	Outgoing []string `json:"outgoing,omitempty"`
 	Incoming []string `json:"incoming,omitempty"`
+	// Optional are those of Incoming that the component can do without: it may be put where no link reaches them.
+	Optional []string `json:"optional,omitempty"`
 }
 
 // Scaling bounds what scale-up and scale-down may do.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type getPolicies struct {
@@ -310,6 +312,10 @@ func (c *treeCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	links, err := s.client.Links(s.ctx, a.ID)
+	if err != nil && problem.KindOf(err) != problem.NotFound { // an older server has none
+		return err
+	}
 	line := func(depth int, text string) {
 		fmt.Fprintln(s.out, cut(strings.Repeat("  ", depth)+printable(text), terminal))
 	}
@@ -342,6 +348,9 @@ func (c *treeCommand) Run(s *session) error {
 		for _, o := range j.Instruction.Contents {
 			line(3, "object "+o.Name)
 		}
+		for _, text := range linksOf(links, j.Instruction.ComponentName, j.Targets.Cluster) {
+			line(3, text)
+		}
 		for _, x := range j.Resource.Conditions {
 			if x.Status == "True" && x.Type != api.StatusAvailable && x.Message != "" {
 				line(3, x.Type+": "+x.Message)
@@ -350,4 +359,36 @@ func (c *treeCommand) Run(s *session) error {
 		about(2, j.Instruction.ComponentName)
 	}
 	return nil
+}
+
+// linksOf says which links a component in a cluster has, to whom, and the state of the side that is not ready, if any.
+func linksOf(sides []api.LinkSide, component, cluster string) []string {
+	state := func(clusters ...string) string {
+		for i := range sides {
+			if side := &sides[i]; slices.Contains(clusters, side.Cluster) && side.State != "Ready" {
+				return strings.TrimSuffix(side.State+" in "+side.Cluster+", "+side.Message, ", ")
+			}
+		}
+		return "Ready"
+	}
+	var out []string
+	for i := range sides {
+		if sides[i].Cluster != cluster {
+			continue
+		}
+		for k := range sides[i].Links {
+			l := &sides[i].Links[k]
+			for _, server := range l.Servers {
+				switch {
+				case l.Cluster == cluster && l.Calls(component):
+					out = append(out, fmt.Sprintf("link to %s of %s in %s: %s", l.Service, server.Component, server.Cluster,
+						state(cluster, server.Cluster)))
+				case server.Component == component && server.Cluster == cluster:
+					out = append(out, fmt.Sprintf("link from %s in %s to %s: %s", strings.Join(l.Clients, ", "), l.Cluster, l.Service,
+						state(cluster, l.Cluster)))
+				}
+			}
+		}
+	}
+	return out
 }

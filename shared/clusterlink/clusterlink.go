@@ -1,7 +1,7 @@
 // Package clusterlink says which components of an application talk with each other across clusters, and writes the objects that
 // let them: those of ClusterLink, or those of Kubernetes' Multi-Cluster Services. It does no I/O.
 //
-// A component that offers a Service (outgoing) is its server, one that needs it (incoming) its client. In one cluster they need
+// A component that offers a Service (outgoing) is its server, one that needs it (incoming, or by a channel) its client. In one cluster they need
 // nothing. Where a client runs without a server beside it, the cluster of each server exports the Service, and that of the
 // client imports it; both allow exactly that client.
 package clusterlink
@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -21,31 +22,34 @@ import (
 
 // The kinds of links.
 const (
+	None        = "none" // it is left to the applications how their components reach each other
 	ClusterLink = "clusterlink"
 	MCS         = "mcs" // Kubernetes' Multi-Cluster Services, which Submariner and Cilium implement
 )
 
-// Settings say how links are made. No function reads them from its environment yet.
+// Settings say how links are made; they are read from the environment by envconfig.
 type Settings struct {
-	// Kind is ClusterLink or MCS; "" leaves it to the applications how their components reach each other.
-	Kind string
+	Kind string `envconfig:"LINKS" default:"none"`
 	// Peers are the names of clusters in the fabric where these are others than in the taxonomy.
-	Peers map[string]string
+	Peers map[string]string `envconfig:"LINKS_PEERS"`
 }
 
 // On reports whether components are linked.
-func (s Settings) On() bool { return s.Kind != "" }
+func (s Settings) On() bool { return s.Kind != "" && s.Kind != None }
 
 // Check refuses another kind.
 func (s Settings) Check() error {
-	if s.Kind != "" && s.Kind != ClusterLink && s.Kind != MCS {
-		return fmt.Errorf("LINKS is %q, and it is %s or %s", s.Kind, ClusterLink, MCS)
+	if s.On() && s.Kind != ClusterLink && s.Kind != MCS {
+		return fmt.Errorf("LINKS is %q, and it is %s, %s or %s", s.Kind, None, ClusterLink, MCS)
 	}
 	return nil
 }
 
 // Place is where a component runs, or is to.
-type Place struct{ Component, Cluster string }
+type Place struct {
+	Component string `json:"component"`
+	Cluster   string `json:"cluster"`
+}
 
 // Link lets the clients of a Service in one cluster reach its servers in others.
 type Link struct {
@@ -58,7 +62,58 @@ type Link struct {
 
 // Talks reports whether any component of the application says that it needs a Service.
 func Talks(app *appmodel.Application) bool {
-	return slices.ContainsFunc(app.Components, func(c appmodel.Component) bool { return len(c.Communication.Incoming) > 0 })
+	for i := range app.Components {
+		if Calls(app, &app.Components[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Calls reports whether the component says that it needs a Service, or sends to another component over a channel.
+func Calls(app *appmodel.Application, c *appmodel.Component) bool {
+	return len(c.Communication.Incoming) > 0 || slices.ContainsFunc(app.Channels, func(ch appmodel.Channel) bool {
+		return ch.From == c.Name && app.Has(&ch) && ch.To.Component != c.Name
+	})
+}
+
+// needs lists the Services that a component needs: those that it names, and those of the components that its channels end at.
+func needs(app *appmodel.Application, c *appmodel.Component, services map[string]*offer) []string {
+	list := slices.Clone(c.Communication.Incoming)
+	for i := range app.Channels {
+		ch := &app.Channels[i]
+		if ch.From != c.Name || !app.Has(ch) || ch.To.Component == c.Name {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(services)) {
+			o := services[name]
+			if slices.Contains(o.servers, ch.To.Component) && (ch.To.Port == 0 || ch.To.Port == o.port) && !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// Needed returns the pairs of components, client and server, that have to be where a link can be made: the client needs a
+// Service with a port, cannot do without it, and has it from nobody else. With several servers any of them would do, so none is
+// tied to it.
+func Needed(app *appmodel.Application) [][2]string {
+	var pairs [][2]string
+	services := offers(app)
+	for i := range app.Components {
+		c := &app.Components[i]
+		for _, service := range needs(app, c, services) {
+			o := services[service]
+			if o == nil || o.port == 0 || len(o.servers) != 1 || o.servers[0] == c.Name || slices.Contains(c.Communication.Optional, service) {
+				continue
+			}
+			if pair := [2]string{c.Name, o.servers[0]}; !slices.Contains(pairs, pair) {
+				pairs = append(pairs, pair)
+			}
+		}
+	}
+	return pairs
 }
 
 // offer is a Service, who offers it and on which port.
@@ -108,7 +163,7 @@ func Of(app *appmodel.Application, places []Place) []Link {
 	found := map[[2]string]*Link{} // by service and cluster
 	for i := range app.Components {
 		c := &app.Components[i]
-		for _, service := range c.Communication.Incoming {
+		for _, service := range needs(app, c, services) {
 			o := services[service]
 			if o == nil || o.port == 0 || slices.Contains(o.servers, c.Name) {
 				continue

@@ -93,8 +93,36 @@ func TestAServiceWithoutAPortIsNotLinked(t *testing.T) {
 	require.False(t, clusterlink.Talks(&appmodel.Application{}))
 }
 
+func TestAChannelNeedsTheServiceOfItsEnd(t *testing.T) {
+	t.Parallel()
+	sends := &appmodel.Application{Name: "shop", Channels: []appmodel.Channel{
+		{Name: "c", From: "hello", To: appmodel.Peer{Component: "world", Port: 8080}},
+		{Name: "d", From: "other", To: appmodel.Peer{Component: "world", Port: 1}},
+		{Name: "e", From: "other", To: appmodel.Peer{Application: "elsewhere", Component: "world"}},
+	}, Components: []appmodel.Component{{Name: "hello"}, app.Components[1], app.Components[2]}}
+	links := clusterlink.Of(sends, []place{{Component: "hello", Cluster: "a"}, {Component: "other", Cluster: "a"}, {Component: "world", Cluster: "b"}})
+	require.Len(t, links, 1)
+	require.Equal(t, []string{"hello"}, links[0].Clients)
+	require.Equal(t, [][2]string{{"hello", "world"}}, clusterlink.Needed(sends))
+	require.True(t, clusterlink.Talks(sends))
+}
+
+func TestWhoCanDoWithoutALinkIsNotTiedToIt(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, [][2]string{{"hello", "world"}}, clusterlink.Needed(app))
+	free := *app
+	free.Components = append([]appmodel.Component{}, app.Components...)
+	free.Components[0].Communication.Optional = []string{"world-svc"}
+	require.Empty(t, clusterlink.Needed(&free))
+	twice := *app
+	twice.Components = append([]appmodel.Component{{Name: "mirror", Communication: app.Components[1].Communication}}, app.Components...)
+	require.Empty(t, clusterlink.Needed(&twice), "either server would do")
+}
+
 func TestSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, clusterlink.Settings{}.Check())
+	require.NoError(t, clusterlink.Settings{Kind: clusterlink.None}.Check())
+	require.False(t, clusterlink.Settings{Kind: clusterlink.None}.On())
 	require.Error(t, clusterlink.Settings{Kind: "istio"}.Check())
 }

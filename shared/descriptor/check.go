@@ -156,6 +156,11 @@ func (r *reader) turned(c appmodel.Communication, path string, ownerOf func(stri
 		}
 	}
 	out.Outgoing, out.Incoming = distinct(out.Outgoing), distinct(out.Incoming)
+	for _, s := range c.Optional {
+		if slices.Contains(out.Incoming, s) {
+			out.Optional = append(out.Optional, s)
+		}
+	}
 	return out
 }
 

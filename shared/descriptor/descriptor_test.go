@@ -407,6 +407,24 @@ manifests:
 				require.Equal(t, []string{"db", "cache"}, a.Components[1].Communication.Outgoing)
 			},
 		},
+		"a component may do without a link to what it needs": {
+			doc: `
+components:
+- name: a
+  type: kubernetes
+  manifests: [pod]
+  communication: [{incoming: db, optional: true}, {incoming: cache}, {outgoing: web, optional: true}]
+- {name: b, type: kubernetes, manifests: [db, cache], communication: {outgoing: [db, cache]}}
+manifests:
+- {name: pod, manifest: {kind: Pod}}
+- {name: db, manifest: {kind: Service, metadata: {name: db}}}
+- {name: cache, manifest: {kind: Service, metadata: {name: cache}}}`,
+			check: func(t *testing.T, a *application) {
+				require.Equal(t, appmodel.Communication{
+					Incoming: []string{"db", "cache"}, Outgoing: []string{"web"}, Optional: []string{"db"},
+				}, a.Components[0].Communication)
+			},
+		},
 		"communication the other way round is turned": {
 			doc: `
 components:

@@ -266,7 +266,8 @@ func (r *reader) targets(n *yaml.Node, path string) []appmodel.Target {
 	return out
 }
 
-// communication accepts a list of single-key objects (- incoming: svc) and one object of lists (incoming: [a, b]).
+// communication accepts a list of single-key objects (- incoming: svc) and one object of lists (incoming: [a, b]). Beside
+// incoming may stand optional: true, which is not in ICOS.
 func (r *reader) communication(n *yaml.Node, path string) appmodel.Communication {
 	var c appmodel.Communication
 	add := func(n *yaml.Node, path string) {
@@ -277,8 +278,13 @@ func (r *reader) communication(n *yaml.Node, path string) appmodel.Communication
 		if v, path := f.get("outgoing"); v != nil {
 			c.Outgoing = append(c.Outgoing, r.texts(v, path)...)
 		}
+		var needed []string
 		if v, path := f.get("incoming"); v != nil {
-			c.Incoming = append(c.Incoming, r.texts(v, path)...)
+			needed = r.texts(v, path)
+			c.Incoming = append(c.Incoming, needed...)
+		}
+		if v, path := f.get("optional"); v != nil && r.truth(v, path) {
+			c.Optional = append(c.Optional, needed...)
 		}
 		r.rest(f)
 	}
@@ -289,7 +295,7 @@ func (r *reader) communication(n *yaml.Node, path string) appmodel.Communication
 			add(entry, at(path, i))
 		}
 	}
-	c.Outgoing, c.Incoming = distinct(c.Outgoing), distinct(c.Incoming)
+	c.Outgoing, c.Incoming, c.Optional = distinct(c.Outgoing), distinct(c.Incoming), distinct(c.Optional)
 	return c
 }
 

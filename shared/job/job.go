@@ -124,6 +124,7 @@ type Instruction struct {
 	Contents      []Content             `json:"contents"`
 	Requirements  appmodel.Requirements `json:"requirements,omitzero"`
 	Labels        map[string][]string   `json:"labels,omitempty"` // node labels this replica asks for
+	Calls         bool                  `json:"calls,omitempty"`  // it needs Services that others offer
 }
 
 // Content is one object to deploy.

@@ -16,7 +16,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/clusterlink"
 	"github.com/littoral-project/littoral/shared/cordon"
+	"github.com/littoral-project/littoral/shared/linking"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/netma/state"
 	"github.com/littoral-project/littoral/shared/network"
@@ -33,6 +35,9 @@ type Settings struct {
 
 	// UseForecast uses a node's forecast cpu and memory usage, where there is one, instead of the present usage.
 	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
+
+	// Links says how components reach each other across clusters: those that need to are put where they can.
+	Links clusterlink.Settings
 
 	assume *assumption // of a what-if question; nil otherwise
 }
@@ -75,6 +80,8 @@ type inventory struct {
 	network      *network.Topology  // what channels run over; nil where nobody has described it, or nobody needs it
 	using        []channels.Channel // what takes bandwidth of it
 	around       surroundings       // where data and users are, as far as somebody asked
+	linked       bool               // components are linked across clusters
+	peers        []placement.Target // the clusters that links can reach
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
@@ -86,6 +93,14 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 		places: now.Places, at: now.At, silentUntil: now.SilentUntil, staleAfter: s.StaleAfter, forecast: s.UseForecast,
 	}
 	s.assume.apply(inv)
+	if inv.linked = s.Links.On(); inv.linked {
+		at := topology.Inventory{Places: inv.places, At: inv.at}
+		for _, p := range linking.Peers(s.Links, &at, s.StaleAfter) {
+			if p.Reachable {
+				inv.peers = append(inv.peers, placement.Target{Orchestrator: p.Orchestrator, Cluster: p.Cluster})
+			}
+		}
+	}
 	if inv.cordons, err = cordon.All(ctx, q); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/clusterlink"
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
@@ -46,6 +47,28 @@ func tie(problem *placement.Problem, app *appmodel.Application, list []part, pre
 		problem.Spreads = append(problem.Spreads, placement.Spread{
 			Components: members, By: s.By, Max: s.Max, MaxShare: s.MaxShare,
 		})
+	}
+}
+
+// link keeps the parts that talk to each other where a link can be made, if any are. prefix is as in tie. A client is tied to no
+// server of which there are several replicas, since one is enough.
+func (inv *inventory) link(problem *placement.Problem, app *appmodel.Application, list []part, prefix string) {
+	if !inv.linked {
+		return
+	}
+	problem.Peers = inv.peers
+	byName := map[string][]string{}
+	for _, p := range list {
+		byName[p.component.Name] = append(byName[p.component.Name], prefix+p.id)
+	}
+	for _, pair := range clusterlink.Needed(app) {
+		servers := byName[pair[1]]
+		if len(servers) != 1 {
+			continue
+		}
+		for _, client := range byName[pair[0]] {
+			problem.Affinities = append(problem.Affinities, placement.Affinity{A: client, B: servers[0], NeedsLink: true})
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (m *model) readAffinities(number map[string]int32) {
 	m.Edges = make([][]solver.Edge, len(m.comps))
 	for _, a := range m.p.Affinities {
 		x, y := number[a.A], number[a.B]
-		e := solver.Edge{Weight: a.Weight, Scope: scopes[a.Scope], MaxLatency: a.MaxLatency, Bandwidth: a.Bandwidth}
+		e := solver.Edge{Weight: a.Weight, Scope: scopes[a.Scope], MaxLatency: a.MaxLatency, Bandwidth: a.Bandwidth, NeedsLink: a.NeedsLink}
 		if x == y || (e.Weight == 0 && !e.Limited()) {
 			continue
 		}
@@ -79,20 +79,30 @@ func (m *model) readAffinities(number map[string]int32) {
 // add adds another affinity of the same pair.
 func add(e, other *solver.Edge) {
 	e.Weight += other.Weight
+	e.NeedsLink = e.NeedsLink || other.NeedsLink
 	e.Bandwidth = solver.AddUp(e.Bandwidth, other.Bandwidth)
 	if other.MaxLatency > 0 && (e.MaxLatency == 0 || other.MaxLatency < e.MaxLatency) {
 		e.MaxLatency = other.MaxLatency
 	}
 }
 
-// readLinks reads the links. A link to a cluster without nodes is ignored.
+// readLinks reads the links and which clusters can be linked. One to a cluster without nodes is ignored.
 func (m *model) readLinks() {
-	if len(m.p.Links) == 0 {
+	if len(m.p.Links)+len(m.p.Peers) == 0 {
 		return
 	}
 	number := make(map[Target]int32, len(m.Clusters))
 	for k, n := range m.Clusters[:len(m.Clusters)-1] {
 		number[Target{Orchestrator: m.nodes[n].orchestrator, Cluster: m.nodes[n].Cluster}] = int32(k)
+	}
+	m.Peers = make([]bool, len(m.OrchestratorOf))
+	for _, t := range m.p.Peers {
+		if k, known := number[t.lower()]; known {
+			m.Peers[k] = true
+		}
+	}
+	if len(m.p.Links) == 0 {
+		return
 	}
 	m.Links = make(map[int64]solver.Link, len(m.p.Links))
 	for i := range m.p.Links {

@@ -50,7 +50,7 @@ var amountConstraints = []amountConstraint{cpu{}, memory{}, device{}, resource{}
 
 // peerConstraints lists the rules about the places of others.
 var peerConstraints = []peerConstraint{
-	remainder{}, antiAffinity{}, spreadLimit{}, linkLatency{}, linkBandwidth{}, channelRoute{}, oneOrchestrator{},
+	remainder{}, antiAffinity{}, spreadLimit{}, linkable{}, linkLatency{}, linkBandwidth{}, channelRoute{}, oneOrchestrator{},
 }
 
 func asConstraints(in []amountConstraint) []constraint {

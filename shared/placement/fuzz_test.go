@@ -103,7 +103,7 @@ func deform(p *placement.Problem, kind byte, which int) {
 		for i := range p.Components {
 			p.Affinities = append(p.Affinities, placement.Affinity{
 				A: p.Components[i].ID, B: p.Components[(i+1)%len(p.Components)].ID, Weight: float64(which), MaxLatency: 1,
-				Bandwidth: math.MaxInt64,
+				Bandwidth: math.MaxInt64, NeedsLink: which%2 == 0,
 			})
 		}
 	case 22:

@@ -204,12 +204,21 @@ func sameCluster(x, y placement.Node) bool {
 	return strings.EqualFold(x.Orchestrator, y.Orchestrator) && x.Cluster == y.Cluster
 }
 
+// isPeer reports whether links reach the cluster of the node.
+func isPeer(p placement.Problem, n placement.Node) bool {
+	return slices.ContainsFunc(p.Peers, func(t placement.Target) bool { return covers(t, n) })
+}
+
 // wired reports whether the hard limits of affinities are met.
 func wired(p placement.Problem, at []int, number map[string]int) bool {
 	sent := map[placement.Link]int64{}
 	for _, a := range p.Affinities {
 		i, j := at[number[a.A]], at[number[a.B]]
 		free := a.MaxLatency == 0 && a.Bandwidth == 0
+		if a.NeedsLink && i != nowhere && j != nowhere && !sameCluster(p.Nodes[i], p.Nodes[j]) &&
+			!(isPeer(p, p.Nodes[i]) && isPeer(p, p.Nodes[j])) {
+			return false
+		}
 		if free || i == nowhere || j == nowhere || sameCluster(p.Nodes[i], p.Nodes[j]) {
 			continue
 		}
@@ -513,12 +522,19 @@ func extend(p *placement.Problem, r *rand.Rand) {
 			a.Bandwidth = int64(r.IntN(10))
 		}
 	}
+	needs := chance(40)
+	for i := range p.Affinities {
+		p.Affinities[i].NeedsLink = needs && chance(40)
+	}
 	ends := []placement.Target{
 		{Orchestrator: "ocm", Cluster: "north"},
 		{Orchestrator: "OCM", Cluster: "south"},
 		{Orchestrator: "nuvla", Cluster: "north"},
 	}
 	for i := range ends {
+		if chance(50) {
+			p.Peers = append(p.Peers, ends[i])
+		}
 		if chance(50) {
 			p.Links = append(p.Links, placement.Link{
 				A: ends[i], B: ends[(i+1)%3], Latency: time.Duration(r.IntN(40)) * time.Millisecond, Cost: r.Float64(),

@@ -314,6 +314,25 @@ func TestPlace(t *testing.T) {
 			},
 			want: []string{"n1", "n2"},
 		},
+		"components that talk stay where a link can be": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}},
+				Nodes:      nodes{edge("a", "n1"), edge("b", "n2"), edge("c", "n3")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", NeedsLink: true}},
+				Scores:     [][]float64{{90, 0, 0}, {0, 80, 90}},
+				Peers:      []placement.Target{cluster("a"), cluster("b"), cluster("gone")},
+			},
+			want: []string{"n1", "n2"},
+		},
+		"without peers, components that talk share a cluster": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2"), edge("c", "n3")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", NeedsLink: true}},
+				Scores:     [][]float64{{90, 0, 0}, {0, 80, 90}},
+			},
+			want: []string{"n1", "n2"},
+		},
 		"a link carries no more than it can": {
 			problem: placement.Problem{
 				Components: components{{ID: "a"}, {ID: "b"}, {ID: "c"}},
@@ -687,6 +706,41 @@ func TestLimitsOfLinksAreExplained(t *testing.T) {
 	require.Subset(t, rules, []placement.Rule{placement.RuleLatency, placement.RuleBandwidth})
 	require.NotNil(t, b.Relaxation)
 	require.True(t, b.Relaxation.Verified)
+}
+
+func TestALackOfALinkIsExplained(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{
+			{ID: "a", Excluded: []placement.Target{cluster("b")}}, {ID: "b", Excluded: []placement.Target{cluster("a")}},
+		},
+		Nodes:      []placement.Node{edge("a", "n1"), edge("b", "n2")},
+		Affinities: []placement.Affinity{{A: "a", B: "b", NeedsLink: true}},
+		Peers:      []placement.Target{cluster("a")},
+	}
+	plan := checked(t, p)
+	require.Equal(t, 1, plan.Placed)
+	at := 1
+	if plan.Assignments[at].Placed {
+		at = 0
+	}
+	require.Equal(t, 1, plan.Assignments[at].Rejections[placement.RuleLink])
+	ex := placement.Explain(p, plan).Components[at]
+	var said []string
+	for _, n := range ex.Nodes {
+		for _, f := range n.Failures {
+			if f.Rule == placement.RuleLink {
+				said = append(said, f.Detail)
+			}
+		}
+	}
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "b is no peer that can be reached")
+	require.NotNil(t, ex.Relaxation)
+	require.True(t, ex.Relaxation.Verified)
+	require.Contains(t, ex.Relaxation.Changes[0].Detail, "without a link")
+	p.Peers = append(p.Peers, cluster("b"))
+	require.Equal(t, 2, checked(t, p).Placed)
 }
 
 // A given score of -0 counts as 0: it must not come first among the candidates and hide better ones from the bound.

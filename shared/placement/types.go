@@ -64,8 +64,10 @@ type Problem struct {
 	Channels []Channel         `json:"channels,omitempty"`
 	Network  *network.Topology `json:"network,omitempty"`
 	// Links describe how far clusters are from each other; see Link.
-	Links   []Link  `json:"links,omitempty"`
-	Weights Weights `json:"weights"`
+	Links []Link `json:"links,omitempty"`
+	// Peers are the clusters that links can be made between, each with each; Target.Node is empty. See Affinity.NeedsLink.
+	Peers   []Target `json:"peers,omitempty"`
+	Weights Weights  `json:"weights"`
 	// Scores, when set, replace the weighted score: Scores[i][j] is what Components[i] earns on Nodes[j], in points.
 	// Components with the very same row count as equals, which saves work.
 	Scores [][]float64 `json:"scores,omitempty"`
@@ -213,6 +215,8 @@ type Affinity struct {
 	// clusters a Link must prove them, and what all affinities send over a link must fit its bandwidth together.
 	MaxLatency time.Duration `json:"maxLatency,omitempty"`
 	Bandwidth  int64         `json:"bandwidth,omitempty"` // in the unit of Link.Bandwidth
+	// NeedsLink keeps the two in one cluster or in two of Problem.Peers.
+	NeedsLink bool `json:"needsLink,omitempty"`
 }
 
 // Channel is traffic from one component to another. On one node it uses nothing. Else it takes one route of the network
@@ -377,6 +381,7 @@ const (
 	RuleLatency         Rule = "latency"
 	RuleBandwidth       Rule = "bandwidth"
 	RuleChannel         Rule = "channel"
+	RuleLink            Rule = "link"
 )
 
 // Failure is one constraint that one node does not meet.

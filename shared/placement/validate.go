@@ -68,6 +68,11 @@ func validate(p *Problem) (*nodeIndex, error) {
 		}
 	}
 	check.links(p.Links)
+	for i, t := range p.Peers {
+		if t.Cluster == "" || t.Node != "" {
+			f.Add(entry{"peers", i}.at(""), 0, "must name a cluster")
+		}
+	}
 	check.channels(p, ids)
 	check.scores(p)
 	check.preferences(p, ids)

@@ -216,12 +216,21 @@ var applicationCases = map[string]maker{
 	"jobmanager-home": get("", "/jobmanager/healthz"),
 	"matchmaker-home": get("", "/matchmaker/healthz"),
 
-	"api-openapi":             get("", "/openapi.yaml"),
-	"aggregator-taxonomy":     get("viewer", "/aggregator/"),
-	"bus-get":                 get("viewer", "/bus/bench"),
-	"bus-put":                 send("operator", http.MethodPut, "/bus/bench", "bench"),
-	"bus-forward":             tick,
-	"bus-delete":              send("operator", http.MethodDelete, "/bus/bench", ""),
+	"api-openapi":         get("", "/openapi.yaml"),
+	"aggregator-taxonomy": get("viewer", "/aggregator/"),
+	"bus-get":             get("viewer", "/bus/bench"),
+	"bus-put":             send("operator", http.MethodPut, "/bus/bench", "bench"),
+	"bus-forward":         tick,
+	"bus-delete":          send("operator", http.MethodDelete, "/bus/bench", ""),
+	"clusterlink-peers":   get("viewer", "/clusterlink/peers"),
+	"clusterlink-sync":    tick,
+	"clusterlink-link": func(ctx context.Context, s *scene) (ask, error) {
+		g, err := s.submit(ctx)
+		if err != nil {
+			return ask{}, err
+		}
+		return delivery(events.New(ctx, "/functions/matchmaker-place", events.ApplicationPlaced, "bench", events.Application{ID: uuid.MustParse(g.ID)}))
+	},
 	"console-app":             get("", "/console/"),
 	"events-stream":           get("viewer", "/events/stream?after=0"),
 	"jobmanager-group-get":    get("viewer", "/jobmanager/groups/{running}"),

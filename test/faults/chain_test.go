@@ -135,12 +135,85 @@ func (w *world) managedChain(between func(step string)) {
 	w.managed.empty(w.t)
 }
 
+// talkers call each other, and do not fit on one node unless the second is small.
+func talkers(cpu string) string {
+	return fmt.Sprintf(`
+name: shop
+components:
+  - name: hello
+    type: kubernetes
+    requirements: {cpu: "3"}
+    communication: [{incoming: world-svc}]
+    manifests: [{name: hello, manifest: {apiVersion: v1, kind: Pod, metadata: {name: hello}, spec: {containers: [{name: h, image: i}]}}}]
+  - name: world
+    type: kubernetes
+    requirements: {cpu: %q}
+    communication: [{outgoing: world-svc}]
+    manifests:
+      - {name: world, manifest: {apiVersion: v1, kind: Pod, metadata: {name: world}, spec: {containers: [{name: w, image: i}]}}}
+      - {name: world-svc, manifest: {apiVersion: v1, kind: Service, metadata: {name: world-svc}, spec: {ports: [{port: 80}]}}}
+`, cpu)
+}
+
+// linkedChain is the life of an application whose components are in two clusters.
+func (w *world) linkedChain(between func(step string)) {
+	w.t.Helper()
+	var group struct {
+		ID string `json:"id"`
+	}
+	step := func(name string, do func()) { w.step(name, do, between) }
+	linked := func(imports, exports int) {
+		w.t.Helper()
+		have := map[string]int{}
+		for _, kind := range []string{"/imports/", "/exports/"} {
+			for _, name := range clusters {
+				have[kind] += len(w.managed.servers[name].Paths(kind))
+			}
+		}
+		require.Equal(w.t, map[string]int{"/imports/": imports, "/exports/": exports}, have)
+	}
+	// How far the clusters are when a delivery has been repeated depends on the fault, so they are looked at when they have come
+	// to rest.
+	rest := func(name string, do func()) {
+		step(name, func() {
+			do()
+			w.deliverAll()
+			w.run()
+		})
+	}
+	step("see the topology", func() { w.see() })
+	rest("submit", func() {
+		a := w.user(http.MethodPost, "/jobmanager/groups", talkers("3"), http.StatusCreated)
+		require.NoError(w.t, json.Unmarshal(a.body, &group))
+	})
+	require.Equal(w.t, 2, w.available())
+	linked(1, 1)
+	rest("stop", func() { w.user(http.MethodPut, "/jobmanager/groups/stop/"+group.ID, "", http.StatusOK) })
+	linked(0, 0)
+	rest("start", func() { w.user(http.MethodPut, "/jobmanager/groups/start/"+group.ID, "", http.StatusOK) })
+	require.Equal(w.t, 2, w.available())
+	linked(1, 1)
+	rest("need less", func() { w.user(http.MethodPut, "/jobmanager/groups/"+group.ID, talkers("200m"), http.StatusOK) })
+	rest("drain", func() { w.see("two-a") })
+	require.Equal(w.t, 2, w.available())
+	linked(0, 0)
+	rest("delete", func() {
+		w.user(http.MethodDelete, "/jobmanager/groups/"+group.ID+"?stop=true", "", http.StatusAccepted, http.StatusNotFound)
+	})
+	for _, server := range w.managed.servers {
+		require.Empty(w.t, server.Paths("/manifestworks/"))
+	}
+}
+
 // run lets the clusters carry out their requests and the functions synchronise, until nothing changes any more.
 func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
 		w.managed.work()
 		w.tick("deploymentmanager-sync-" + w.managed.orchestrator)
+		if w.managed.linked {
+			w.tick("clusterlink-sync")
+		}
 		w.deliverAll()
 	}
 }
@@ -222,7 +295,7 @@ func (w *world) see(drained ...string) {
 	} else {
 		for _, name := range clusters {
 			taxonomy.Cluster[name] = topology.Cluster{
-				Type: w.managed.orchestrator, Name: name, Engine: w.managed.engine, Node: nodes(name + "-a"),
+				Type: w.managed.orchestrator, Name: name, Engine: w.managed.engine, Node: nodes(name + "-a"), ClusterLink: w.managed.linked,
 			}
 		}
 	}

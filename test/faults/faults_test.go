@@ -54,6 +54,9 @@ func TestKilledWhileDeploying(t *testing.T) {
 	t.Run("through Nuvla", func(t *testing.T) { sweep(t, newNuvlaWorld, (*world).managedChain) })
 }
 
+// TestKilledWhileLinking is about the functions that bring links to clusters.
+func TestKilledWhileLinking(t *testing.T) { sweep(t, newLinkedWorld, (*world).linkedChain) }
+
 // states runs the chain and returns the state after each of its steps.
 func states(w *world, chain func(*world, func(string))) string {
 	var all []string

@@ -66,6 +66,8 @@ type managed struct {
 	engine       string                  // of nodes
 	crate        func(tag string) string // the application
 	apis         map[string]string       // addresses for the functions, by name
+	servers      map[string]*kubeapi.Server
+	linked       bool // the clusters are peers of ClusterLink
 	environment  func(kubeconfigs string) []string
 	work         func()             // lets the clusters carry out their requests
 	copies       func() []string    // all that was made there
@@ -86,20 +88,45 @@ var clusters = []string{"one", "two"}
 // newHubWorld returns a world in which our own functions do the jobs, through a hub and its agents.
 func newHubWorld(t *testing.T, killAt int) *world {
 	t.Helper()
+	return hubWorld(t, killAt, false)
+}
+
+// newLinkedWorld is newHubWorld with clusters that are peers of ClusterLink.
+func newLinkedWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	return hubWorld(t, killAt, true)
+}
+
+func hubWorld(t *testing.T, killAt int, linked bool) *world {
+	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
 	servers := startClusters(t)
-	var agents []*kubeapi.Agent
+	agents := map[string]*kubeapi.Agent{}
 	for _, name := range clusters {
-		agents = append(agents, kubeapi.Join(t, hub, servers[name], name))
+		if linked {
+			servers[name].HasLinks()
+		}
+		agents[name] = kubeapi.Join(t, hub, servers[name], name)
 	}
 	servers["hub"] = hub
 	w := prepare(t, killAt)
 	w.managed = ofKubernetes(t, servers)
+	w.managed.linked = linked
 	w.managed.orchestrator, w.managed.apis = "ocm", map[string]string{"hub": hub.URL}
-	w.managed.environment = func(kubeconfigs string) []string { return []string{"OCM_HUB=" + filepath.Join(kubeconfigs, "hub")} }
+	w.managed.environment = func(kubeconfigs string) []string {
+		settings := []string{"OCM_HUB=" + filepath.Join(kubeconfigs, "hub")}
+		if linked {
+			settings = append(settings, "LINKS=clusterlink")
+		}
+		return settings
+	}
 	w.managed.work = func() {
-		for _, a := range agents {
-			a.Work()
+		for _, name := range clusters {
+			agents[name].Work()
+			if linked {
+				servers[name].Peer()
+				agents[name].Report()
+			}
 		}
 	}
 	w.start()
@@ -162,7 +189,7 @@ func newNuvlaWorld(t *testing.T, killAt int) *world {
 // ofKubernetes are clusters, perhaps with a hub, that run pods.
 func ofKubernetes(t *testing.T, servers map[string]*kubeapi.Server) *managed {
 	return &managed{
-		engine: topology.Kubernetes, crate: crate,
+		engine: topology.Kubernetes, crate: crate, servers: servers,
 		copies: func() []string { return inClusters(t, servers) },
 		empty: func(t *testing.T) {
 			t.Helper()
@@ -417,7 +444,8 @@ func (w *world) dump() string {
 	w.t.Helper()
 	names := map[string]string{}
 	w.query(`select id::text, 'app-' || name from applications
-union all select id::text, 'job-' || component || '-' || replica || case when cleans is null then '' else '-cleanup-' || epoch end from jobs`,
+union all select id::text, 'job-' || component || '-' || replica || case when cleans is null then '' else '-cleanup-' || epoch end from jobs
+union all select copy::text, 'link-' || cluster from link_sides`,
 		func(row pgx.CollectableRow) error {
 			var id, name string
 			if err := row.Scan(&id, &name); err != nil {
@@ -442,6 +470,7 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 		`select 'alert ' || jsonb_build_array(fingerprint, status, known)::text from policy_alerts`,
 		`select 'action ' || jsonb_build_array(instance, component, remediation, status)::text from policy_actions`,
 		`select 'inbox ' || jsonb_build_array(consumer, count(*))::text from inbox group by consumer`,
+		`select 'link ' || jsonb_build_array(application, cluster, contents, links, state, message, applied = epoch)::text from link_sides`,
 		`select 'outbox ' || event::text from outbox`,
 	} {
 		w.query(sql, func(row pgx.CollectableRow) error {
@@ -476,6 +505,9 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 var volatile = regexp.MustCompile(`"(littoral.dev/(content|revision)|resourceVersion|uid|creationTimestamp|deletionTimestamp|` +
 	`lastTransitionTime|time)":"[^"]*",?|"(generation|observedGeneration)":[0-9]+,?`)
 
+// epoch is the number of a job or a link.
+var epoch = regexp.MustCompile(`"littoral.dev/epoch":"[0-9]+",?`)
+
 // inClusters is the content of the clusters and their hub.
 func inClusters(t *testing.T, servers map[string]*kubeapi.Server) (lines []string) {
 	t.Helper()
@@ -490,7 +522,11 @@ func inClusters(t *testing.T, servers map[string]*kubeapi.Server) (lines []strin
 			}
 			text, err := o.MarshalJSON()
 			require.NoError(t, err)
-			lines = append(lines, name+" "+path+" "+volatile.ReplaceAllString(string(text), ""))
+			line := volatile.ReplaceAllString(string(text), "")
+			if strings.Contains(path, "/links-") { // their numbers are of a sequence, which also counts what was not committed
+				line = epoch.ReplaceAllString(line, "")
+			}
+			lines = append(lines, name+" "+path+" "+line)
 		}
 	}
 	return lines

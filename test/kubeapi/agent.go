@@ -85,7 +85,13 @@ func pathOf(o *Object) string {
 	return path + "/" + pluralOf(o) + "/" + o.GetName()
 }
 
-func pluralOf(o *Object) string { return strings.ToLower(o.GetKind()) + "s" }
+func pluralOf(o *Object) string {
+	low := strings.ToLower(o.GetKind())
+	if stem, ends := strings.CutSuffix(low, "y"); ends {
+		return stem + "ies"
+	}
+	return low + "s"
+}
 
 func (a *Agent) work(path string) {
 	work := a.Hub.Get(path)

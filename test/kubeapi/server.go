@@ -197,6 +197,13 @@ func (s *Server) Change(path string, alter func(*Object)) {
 	}
 }
 
+// Forget takes the object away, as somebody else would.
+func (s *Server) Forget(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(path)
+}
+
 func (s *Server) store(path string, o *Object) {
 	encode(o)
 	if o.GetUID() == "" {

@@ -101,7 +101,7 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy", "shared/swm/cluster", "shared/swm/serve",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/linking/serve", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy", "shared/swm/cluster", "shared/swm/serve",
 					"shared/revise", "shared/wake",
 				}, p.folder())
 			}
@@ -186,6 +186,7 @@ var direct = map[string][]string{
 	"shared/acm/objects":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/clusterlink":                  {"go.yaml.in/yaml/v3"},
 	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},
+	"shared/linking":                      {"github.com/jackc/pgx/v5"},
 	"shared/mdm":                          {"github.com/jackc/pgx/v5"},
 	"shared/mdm/connect":                  {"github.com/jackc/pgx/v5"},
 	"shared/mdm/cypher":                   {"github.com/jackc/pgx/v5"},

@@ -69,7 +69,10 @@ func TestKubeconfigsAddToAFunctionsOwn(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
 
 	want := variables(overlay)
-	for _, name := range []string{"Service deploymentmanager-deploy-kubernetes", "Service deploymentmanager-sync-kubernetes"} {
+	for _, name := range []string{
+		"Service clusterlink-link", "Service clusterlink-sync",
+		"Service deploymentmanager-deploy-kubernetes", "Service deploymentmanager-sync-kubernetes",
+	} {
 		require.Contains(t, want[name], "KUBERNETES_TOKEN")
 		want[name] = append(want[name], "KUBECONFIG_DIR")
 	}

@@ -54,6 +54,7 @@ type Can struct {
 	Rollout bool // it tells such pods from those that they replace
 	Done    bool // a Job may be made that ends at once: its image begins with "done"; of Clusters only
 	Share   bool // jobs of an application may list the same objects, which can be read; of Clusters only
+	Link    bool // the clusters have the kinds of ClusterLink, and peers that look at its objects; of Clusters only
 }
 
 // Job returns a creation of one Deployment for the target.
@@ -178,6 +179,12 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		suite["a key that is taken out of a Secret goes"] = withheld
 		suite["a role goes to the ServiceAccount that comes with it"] = bound
 		suite["what an application has in a cluster is not taken over by another"] = nameConflict
+	}
+	if can.Link {
+		suite["a link is available when its peers find it valid"] = linkValid
+		suite["a link that moves leaves nothing of its former form"] = linkMoved
+		suite["the kinds of a link come with their definitions"] = linkDefined
+		suite["a link goes with its last user, and the namespace with it"] = linkRemoved
 	}
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })

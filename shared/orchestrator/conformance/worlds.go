@@ -28,6 +28,8 @@ type Clusters struct {
 	Objects      map[string]dynamic.Interface // by cluster
 	Parted       func(t *testing.T, cluster string, cut bool)
 
+	// Peer lets the peers of ClusterLink look at what is in the clusters, and find it valid or not; nil where there are none.
+	Peer func(valid bool)
 	// Turn lets doubles do what real controllers do by themselves; nil where those are real.
 	Turn func()
 	// Wait is how long a job may take to come to something.

@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/linking"
+	"github.com/littoral-project/littoral/shared/linking/carry"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer/stored"
@@ -67,12 +70,17 @@ func (d *Deployer) Work(ctx context.Context, e cloudevents.Event) error {
 }
 
 // Syncer compares the jobs in the database with what one orchestrator reports.
-type Syncer struct{ carrier *deployer.Deployer }
+type Syncer struct {
+	carrier *deployer.Deployer
+	users   func(ctx context.Context, copied uuid.UUID) ([]uuid.UUID, error) // the jobs that use a link
+}
 
 // NewSync reads the settings. kind is what targets call the orchestrator.
 func NewSync[Config any](env *function.Env, kind string, open opener[Config]) (*Syncer, error) {
 	c, err := carrier(env, kind, open)
-	return &Syncer{c}, err
+	return &Syncer{c, func(ctx context.Context, copied uuid.UUID) ([]uuid.UUID, error) {
+		return linking.Users(ctx, env.DB, copied)
+	}}, err
 }
 
 // Work looks at every job at a tick, and at one job when a watched object of it changes. It does not believe the event
@@ -93,7 +101,14 @@ func (s *Syncer) Work(ctx context.Context, e cloudevents.Event) error {
 	if err != nil {
 		return nil // not one of ours
 	}
-	return s.carrier.SyncOne(ctx, subject)
+	users, err := s.users(ctx, subject)
+	if err != nil {
+		return err
+	}
+	for _, id := range append(users, subject) {
+		err = errors.Join(err, s.carrier.SyncOne(ctx, id))
+	}
+	return err
 }
 
 func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*deployer.Deployer, error) {
@@ -101,10 +116,14 @@ func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*
 	if err := env.Config(&added); err != nil {
 		return nil, err
 	}
+	var own deployer.Settings
+	if err := errors.Join(env.Config(&own), added.Links.Check()); err != nil {
+		return nil, err
+	}
 	return stored.Open(stored.Platform{
 		DB: env.DB, Log: env.Log, Config: env.Config, Transport: env.Observe.Transport,
 	}, kind, func(c Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 		o, err := open(c, wrap)
-		return dress.Orchestrator(o, added), err
+		return carry.Orchestrator(dress.Orchestrator(o, added), env.DB, added.Links, own.Wait), err
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/bus"
+	"github.com/littoral-project/littoral/shared/clusterlink"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -27,6 +28,8 @@ type Settings struct {
 	Bus string `envconfig:"BUS_URL"`
 	// Image is that of infra/agents/sidecar. Without it, components that ask for the sidecar are refused.
 	Image string `envconfig:"DPE_IMAGE"`
+	// Links says how components reach each other across clusters. ClusterLink knows a client by a label of its pods.
+	Links clusterlink.Settings
 }
 
 // Secret is the name of an application's Secret in its namespace. Its keys are environment variables.
@@ -90,8 +93,8 @@ func (s Settings) Job(j *job.Job) (*job.Job, error) {
 	}
 	contents := make([]job.Content, 0, len(j.Instruction.Contents)+1)
 	for _, c := range j.Instruction.Contents {
-		if strings.Contains(c.YAML, label.MarkDPE) { // few have it, and all others stay to the byte
-			text, err := s.addSidecars(c, j.Component)
+		if s.labels(j) || strings.Contains(c.YAML, label.MarkDPE) { // few have it, and all others stay to the byte
+			text, err := s.addTo(c, j)
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +122,14 @@ func (s Settings) secret(j *job.Job) job.Content {
 	return job.Content{Name: Secret, YAML: string(text)}
 }
 
-func (s Settings) addSidecars(c job.Content, component string) (string, error) {
+// labels reports whether pods of the job need the label by which links know them.
+func (s Settings) labels(j *job.Job) bool {
+	return s.Links.Kind == clusterlink.ClusterLink && j.Instruction.Calls
+}
+
+// addTo adds to the objects with pods what they ask for.
+func (s Settings) addTo(c job.Content, j *job.Job) (string, error) {
+	component := j.Component
 	objects, err := manifest.Read([]job.Content{c})
 	if err != nil {
 		return "", err
@@ -127,7 +137,14 @@ func (s Settings) addSidecars(c job.Content, component string) (string, error) {
 	var texts []string
 	for _, o := range objects {
 		wish, asks := o.GetAnnotations()[label.MarkDPE]
-		if path, bears := manifest.PodTemplate(o); bears && asks {
+		path, bears := manifest.PodTemplate(o)
+		if bears && s.labels(j) {
+			field := append(path[:len(path):len(path)], "metadata", "labels", clusterlink.LabelComponent)
+			if err := unstructured.SetNestedField(o.Object, clusterlink.Label(component), field...); err != nil {
+				return "", orchestrator.Refuse(orchestrator.ReasonBadManifest, "%s %s: %v", o.GetKind(), o.GetName(), err)
+			}
+		}
+		if bears && asks {
 			if !s.grants() || s.Image == "" {
 				return "", orchestrator.Refuse(orchestrator.ReasonNotSupported,
 					"component %s asks for the sidecar of COMPSs, and this installation has none: BUS_URL, BUS_TOKEN_KEY and DPE_IMAGE are not all set", component)

@@ -47,6 +47,9 @@ func (d doubles) Open(name string) (*kube.Client, error) {
 func open(t *testing.T) (*conformance.Clusters, doubles) {
 	t.Helper()
 	d := doubles{"one": kubeapi.Start(t, nil, []string{"one-a", "one-b"}), "two": kubeapi.Start(t, nil, []string{"two-a"})}
+	for _, s := range d {
+		s.HasLinks()
+	}
 	return &conformance.Clusters{
 		Orchestrator: kubernetes.New(d),
 		Targets: []job.Target{
@@ -56,6 +59,11 @@ func open(t *testing.T) (*conformance.Clusters, doubles) {
 		},
 		Objects: map[string]dynamic.Interface{"one": d["one"].Client(t), "two": d["two"].Client(t)},
 		Parted:  func(_ *testing.T, cluster string, cut bool) { d[cluster].Cut(cut) },
+		Peer: func(valid bool) {
+			for _, s := range d {
+				s.Peer(broken(valid)...)
+			}
+		},
 		Turn: func() {
 			d["one"].Work()
 			d["two"].Work()
@@ -63,9 +71,17 @@ func open(t *testing.T) (*conformance.Clusters, doubles) {
 	}, d
 }
 
+// broken names the Service that peers do not find valid.
+func broken(valid bool) []string {
+	if valid {
+		return nil
+	}
+	return []string{"world-svc"}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Rollout: true, Done: true, Share: true}
+	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Rollout: true, Done: true, Share: true, Link: true}
 	conformance.Run(t, can, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _ := open(t)

@@ -79,6 +79,16 @@ var facts = map[schema.GroupKind][]Fact{
 		{Name: factFailure, Path: condition("Failed", "message")},
 	},
 	{Group: "batch", Kind: "CronJob"}: {},
+	exportedService: {
+		{Name: "Valid", Path: condition("ExportValid", "status")},
+		{Name: "ValidMessage", Path: condition("ExportValid", "message")},
+	},
+	importedService: {
+		{Name: "Valid", Path: condition("ImportServiceValid", "status")},
+		{Name: "ValidMessage", Path: condition("ImportServiceValid", "message")},
+		{Name: "Port", Path: condition("ImportTargetPortValid", "status")},
+		{Name: "PortMessage", Path: condition("ImportTargetPortValid", "message")},
+	},
 	{Group: "", Kind: "Pod"}: {
 		{Name: "PodReady", Path: condition("Ready", "status"), Known: true},
 		{Name: "PodPhase", Path: ".status.phase", Known: true},
@@ -104,6 +114,7 @@ var passive = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       true,
+	{Group: linkGroup, Kind: "AccessPolicy"}:                  true,
 }
 
 // FactsOf returns what to read from the object; nothing when its existence is enough.

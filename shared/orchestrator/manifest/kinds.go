@@ -192,6 +192,21 @@ var (
 	namespace = schema.GroupKind{Kind: "Namespace"}
 )
 
+// linkGroup is the group of ClusterLink, whose objects of these two kinds say whether they are valid.
+const linkGroup = "clusterlink.net"
+
+var (
+	exportedService = schema.GroupKind{Group: linkGroup, Kind: "Export"}
+	importedService = schema.GroupKind{Group: linkGroup, Kind: "Import"}
+)
+
+// Watched reports whether a change of the object's status is to be reported at once.
+func Watched(o *unstructured.Unstructured) bool {
+	gk := o.GroupVersionKind().GroupKind()
+	_, bears := PodTemplate(o)
+	return bears || gk == exportedService || gk == importedService
+}
+
 // binds reports whether the object is a role binding.
 func binds(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()

@@ -47,6 +47,20 @@ var healthChecks = map[schema.GroupKind]func(*health, Values){
 	{Group: "batch", Kind: "CronJob"}:    func(h *health, _ Values) { h.ready() }, // it makes pods only when it is due
 	{Group: "", Kind: "Pod"}:             (*health).pod,
 	replicationController:                (*health).replicaSet,
+	exportedService:                      func(h *health, v Values) { h.valid(v, "Valid") },
+	importedService:                      func(h *health, v Values) { h.valid(v, "Valid", "Port") },
+}
+
+// valid takes an object of ClusterLink as ready when its peer has found it valid, by all of these facts.
+func (h *health) valid(v Values, facts ...string) {
+	for _, fact := range facts {
+		if v.text(fact) != "True" {
+			h.Reason = "LinkNotValid"
+			h.Message = h.Object + " is not valid: " + cmp.Or(v.text(fact+"Message"), "its peer has not looked at it yet")
+			return
+		}
+	}
+	h.ready()
 }
 
 func (h *health) ready() { h.Ready, h.Reason = true, "AsExpected" }

@@ -30,6 +30,8 @@ func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kub
 	client, err := kube.New(hub.URL, &transport.Config{})
 	require.NoError(t, err)
 	one, two := kubeapi.Start(t, nil, []string{"one-a", "one-b"}), kubeapi.Start(t, nil, []string{"two-a"})
+	one.HasLinks()
+	two.HasLinks()
 	agents := map[string]*kubeapi.Agent{"one": kubeapi.Join(t, hub, one, "one"), "two": kubeapi.Join(t, hub, two, "two")}
 	return &conformance.Clusters{
 		Orchestrator: ocm.New(client),
@@ -40,6 +42,16 @@ func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kub
 		},
 		Objects: map[string]dynamic.Interface{"one": one.Client(t), "two": two.Client(t)},
 		Parted:  func(_ *testing.T, cluster string, cut bool) { agents[cluster].Cut(cut) },
+		Peer: func(valid bool) {
+			broken := []string{"world-svc"}
+			if valid {
+				broken = nil
+			}
+			for _, a := range agents {
+				a.Cluster.Peer(broken...)
+				a.Report()
+			}
+		},
 		Turn: func() {
 			agents["one"].Work()
 			agents["two"].Work()
@@ -49,7 +61,7 @@ func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kub
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Rollout: true, Done: true, Share: true}
+	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Rollout: true, Done: true, Share: true, Link: true}
 	conformance.Run(t, can, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _, _ := open(t)

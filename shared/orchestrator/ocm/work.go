@@ -249,7 +249,7 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind manifest.Kind
 	}
 	if len(rules) > 0 {
 		config["feedbackRules"] = rules
-		if _, bears := manifest.PodTemplate(o); bears {
+		if manifest.Watched(o) {
 			// Reported at once instead of at the agent's next round (every minute by default). Hubs before OCM 1.2 drop
 			// this field, and agents fall back to polling when they have too many watches.
 			config["feedbackScrapeType"] = "Watch"

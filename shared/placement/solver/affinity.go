@@ -75,8 +75,8 @@ func (m *Model) fitTogether(c, d, n int32) bool {
 	return true
 }
 
-// LinksSuffice reports whether the component's traffic to its placed partners has links from the node: fast enough, and with
-// enough free bandwidth for all of it together.
+// LinksSuffice reports whether the component's traffic to its placed partners has links from the node: between clusters that can
+// be linked, fast enough, and with enough free bandwidth for all of it together.
 func (s *State) LinksSuffice(c, n int32) bool {
 	m := s.m
 	k := m.Nodes[n].Cluster
@@ -84,6 +84,12 @@ func (s *State) LinksSuffice(c, n int32) bool {
 	for i := range es {
 		at := s.At[es[i].To]
 		if at < 0 || !es[i].Limited() || m.Nodes[at].Cluster == k {
+			continue
+		}
+		if es[i].NeedsLink && !m.Joined(k, m.Nodes[at].Cluster) {
+			return false
+		}
+		if es[i].MaxLatency == 0 && es[i].Bandwidth == 0 {
 			continue
 		}
 		way := Between(k, m.Nodes[at].Cluster)

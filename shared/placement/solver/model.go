@@ -33,6 +33,7 @@ type Model struct {
 	// Clusters[k] is the first node of cluster k, and Clusters[k+1] the one after its last.
 	Clusters       []int32
 	OrchestratorOf []int32 // of each cluster
+	Peers          []bool  // which clusters links can be made between; nil = none
 	Orchestrators  int     // number of them
 	MoveCost       float64 // earned by staying at home
 	// OneOrchestrator demands one for all components; each is tried. Groups demand one for themselves.
@@ -173,10 +174,15 @@ type Edge struct {
 	// MaxLatency and Bandwidth are hard limits, 0 for none.
 	MaxLatency time.Duration
 	Bandwidth  int64
+	// NeedsLink says that the two have to be in one cluster or in two that are joined, which is a hard limit too.
+	NeedsLink bool
 }
 
 // Limited reports whether the edge has hard limits.
-func (e *Edge) Limited() bool { return e.MaxLatency > 0 || e.Bandwidth > 0 }
+func (e *Edge) Limited() bool { return e.MaxLatency > 0 || e.Bandwidth > 0 || e.NeedsLink }
+
+// Joined reports whether links can be made between the clusters.
+func (m *Model) Joined(k, l int32) bool { return k == l || m.Peers != nil && m.Peers[k] && m.Peers[l] }
 
 // Scope has the factors of an affinity on the same node, in the same cluster and under the same orchestrator. Each
 // level includes the next, so Node >= Cluster >= Orchestrator.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/handover"
 )
 
 // shellCases are of the backend of the ICOS shell, and of the lighthouse.
@@ -17,12 +18,16 @@ var shellCases = map[string]maker{
 	"lighthouse-controller-list": get("", "/api/v3/controller/"),
 	"controller-accept": func(context.Context, *scene) (ask, error) { // by a controller that is no peer of the bench
 		return document("admin", http.MethodPut, "/controller/applications/"+uuid.NewString(), map[string]any{
-			"controller": "bench", "epoch": 1,
-			"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
+			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Transferred, "data": map[string]any{
+				"epoch":       1,
+				"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
+			},
 		})
 	},
 	"controller-lease": func(context.Context, *scene) (ask, error) {
-		return document("admin", http.MethodPost, "/controller/leases", map[string]any{"controller": "bench", "claims": []any{}})
+		return document("admin", http.MethodPost, "/controller/leases", map[string]any{
+			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Claimed, "data": map[string]any{"claims": []any{}},
+		})
 	},
 	"controller-offer": send("admin", http.MethodPost, "/controller/offers", "bench"),
 	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over

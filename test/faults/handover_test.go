@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,18 +178,30 @@ func (p *pair) settle() {
 		left := 0
 		for _, w := range p.sides {
 			w.reviveNow()
-			w.tick("outbox-sweep")
+			if w.broker.Waiting() == 0 && w.left() {
+				w.tick("outbox-sweep")
+			}
 			for range w.broker.Waiting() {
 				if d, ok := w.broker.Next(); ok {
 					w.deliver(d)
 				}
 			}
 			left += w.broker.Waiting()
+			if w.left() {
+				left++
+			}
 		}
 		if left == 0 {
 			break
 		}
 	}
+}
+
+// left reports whether a kill has left events in the outbox.
+func (w *world) left() (some bool) {
+	w.t.Helper()
+	w.query(`select exists (select from outbox)`, func(row pgx.CollectableRow) error { return row.Scan(&some) })
+	return some
 }
 
 // renew lets harbour ask for its leases, and shore look after those it gave.
@@ -225,6 +238,18 @@ func (p *pair) work() {
 	p.settle()
 }
 
+// moved is the application that is handed over.
+func moved(image string) string {
+	return fmt.Sprintf(`
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 500m}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {image: %s}}}]
+`, image)
+}
+
 func (p *pair) submit() {
 	p.Helper()
 	for _, w := range p.sides {
@@ -233,7 +258,7 @@ func (p *pair) submit() {
 	var group struct {
 		ID string `json:"id"`
 	}
-	a := p.sides[shore].user(http.MethodPost, "/jobmanager/groups", shop("a"), http.StatusCreated)
+	a := p.sides[shore].user(http.MethodPost, "/jobmanager/groups", moved("a"), http.StatusCreated)
 	require.NoError(p, json.Unmarshal(a.body, &group))
 	p.id = group.ID
 	p.settle()
@@ -261,11 +286,9 @@ func (p *pair) chain(between func(step string)) {
 	between("move")
 	p.work()
 	between("run there")
-	p.sides[harbour].user(http.MethodPut, "/jobmanager/groups/"+p.id, shop("b"), http.StatusOK)
+	p.sides[harbour].user(http.MethodPut, "/jobmanager/groups/"+p.id, moved("b"), http.StatusOK)
 	p.settle()
-	p.work()
-	p.renew()
-	p.renew() // the first one may have been lost in a kill
+	p.until("shore has heard", func() bool { return strings.Contains(p.row(shore), "image: b") })
 	between("change it there")
 	p.move(home)
 	p.until("shore acts", func() bool { return p.acts(shore) })
@@ -319,21 +342,35 @@ const sampledMoves = 4
 // TestKilledWhileHandedOver kills the functions of either side at every boundary of a hand-over and of the way back.
 func TestKilledWhileHandedOver(t *testing.T) {
 	reference := newPair(t, shore, 0, 0)
-	want := reference.states()
+	var from, to [2]int // the boundaries of the hand-over: those before and after it are no others than of any application
+	var all []string
+	reference.chain(func(step string) {
+		all = append(all, "-- "+step, reference.dump())
+		for side, w := range reference.sides {
+			switch step {
+			case "submit":
+				from[side] = w.passed() + 1
+			case "bring it home":
+				to[side] = w.passed()
+			}
+		}
+	})
+	want := strings.Join(all, "\n")
 	reference.neverTwo()
 	require.NotContains(t, want, "\noutbox ", "no event may be left")
 	slots := make(chan struct{}, workers)
 	var covered, instants atomic.Int64
-	all := 0
+	total := to[shore] + to[harbour] - from[shore] - from[harbour] + 2
 	t.Run("killed", func(t *testing.T) {
 		for side := range reference.sides {
-			total := reference.sides[side].passed()
-			all += total
-			stride := max(total/sampledMoves, 1)
-			if os.Getenv("LITTORAL_FAULTS") == "all" {
+			stride := max((to[side]-from[side])/sampledMoves, 1)
+			switch every, err := strconv.Atoi(os.Getenv("LITTORAL_FAULTS")); {
+			case os.Getenv("LITTORAL_FAULTS") == "all":
 				stride = 1
+			case err == nil:
+				stride = max(every, 1)
 			}
-			for k := 1 + stride/2; k <= total; k += stride {
+			for k := from[side] + stride/2; k <= to[side]; k += stride {
 				t.Run(fmt.Sprintf("%s at boundary %d", sideNames[side], k), func(t *testing.T) {
 					t.Parallel()
 					slots <- struct{}{}
@@ -350,22 +387,26 @@ func TestKilledWhileHandedOver(t *testing.T) {
 			}
 		}
 	})
-	fmt.Printf("hand-over: %d of %d boundaries of both sides covered; 0 of %d instants had two that act\n", covered.Load(), all, instants.Load())
+	fmt.Printf("hand-over: %d of %d boundaries of both sides covered; 0 of %d instants had two that act\n", covered.Load(), total, instants.Load())
 }
 
-const tenMinutes, step = 10 * time.Minute, 20 * time.Second
+const tenMinutes, step = 10 * time.Minute, 30 * time.Second
 
 // TestTheNetworkIsCutForTenMinutes and heals: during a move, after each of its calls, and long after one. The clocks of the two
 // controllers are up to half a minute apart, which makes no difference.
 func TestTheNetworkIsCutForTenMinutes(t *testing.T) {
 	slots := make(chan struct{}, workers)
-	for _, cut := range []int{0, 1, 2, 3, 4, -1} { // calls that still arrive; the last: the move is over
+	cuts, clocks := []int{2, -1}, []time.Duration{0, 30 * time.Second} // calls that still arrive, -1: the move is over
+	if os.Getenv("LITTORAL_FAULTS") != "" {
+		cuts, clocks = []int{0, 1, 2, 3, 4, -1}, append(clocks, -30*time.Second)
+	}
+	for _, cut := range cuts {
 		t.Run(fmt.Sprintf("after %d calls", cut), func(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			var ends []string
-			for _, apart := range []time.Duration{0, 30 * time.Second, -30 * time.Second} {
+			for _, apart := range clocks {
 				p := newPair(t, shore, 0, apart)
 				p.partition(cut)
 				p.neverTwo()
@@ -390,7 +431,7 @@ func (p *pair) partition(cut int) {
 		p.cutAfter(cut)
 		p.move(there)
 	}
-	minute := func() {
+	next := func() {
 		for i := range p.sides {
 			p.pass(i, step)
 			p.sides[i].see()
@@ -400,12 +441,12 @@ func (p *pair) partition(cut int) {
 		p.look()
 	}
 	for range tenMinutes / step {
-		minute()
+		next()
 	}
 	require.True(p, p.acts(shore) || !p.acts(harbour), "with the network cut only the giver may act for long")
 	p.cutAfter(-1)
-	for range 3 * time.Minute / step {
-		minute()
+	for range 2 * time.Minute / step {
+		next()
 	}
 	require.True(p, p.acts(shore) != p.acts(harbour), "it is lost: %s", p.dump())
 	at := shore
@@ -414,5 +455,5 @@ func (p *pair) partition(cut int) {
 	}
 	n := 0
 	p.sides[at].query(`select count(*) from jobs where state = 'Finished' and type <> 'DeleteDeployment'`, func(row pgx.CollectableRow) error { return row.Scan(&n) })
-	require.Equal(p, 2, n, "both components run where it is")
+	require.Equal(p, 1, n, "it runs where it is")
 }

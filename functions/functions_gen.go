@@ -38,8 +38,10 @@ import (
 	controllerlease "github.com/littoral-project/littoral/functions/controller/lease"
 	controlleroffer "github.com/littoral-project/littoral/functions/controller/offer"
 	controlleroverflow "github.com/littoral-project/littoral/functions/controller/overflow"
+	controllerread "github.com/littoral-project/littoral/functions/controller/read"
 	controllerregister "github.com/littoral-project/littoral/functions/controller/register"
 	controllerrenew "github.com/littoral-project/littoral/functions/controller/renew"
+	controllershow "github.com/littoral-project/littoral/functions/controller/show"
 	controllertakeover "github.com/littoral-project/littoral/functions/controller/take-over"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeploynuvla "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-nuvla"
@@ -291,8 +293,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/controller-lease":                    function.NewEntry("controller-lease", controllerlease.Spec, controllerlease.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-offer":                    function.NewEntry("controller-offer", controlleroffer.Spec, controlleroffer.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-overflow":                 function.NewEntry("controller-overflow", controlleroverflow.Spec, controlleroverflow.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-read":                     function.NewEntry("controller-read", controllerread.Spec, controllerread.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-register":                 function.NewEntry("controller-register", controllerregister.Spec, controllerregister.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-renew":                    function.NewEntry("controller-renew", controllerrenew.Spec, controllerrenew.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-show":                     function.NewEntry("controller-show", controllershow.Spec, controllershow.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-take-over":                function.NewEntry("controller-take-over", controllertakeover.Spec, controllertakeover.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-nuvla":      function.NewEntry("deploymentmanager-deploy-nuvla", deploymentmanagerdeploynuvla.Spec, deploymentmanagerdeploynuvla.New),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -86,4 +88,42 @@ func (c *Client) AddController(ctx context.Context, about Controller) (fresh boo
 		return false, err
 	}
 	return h.status == http.StatusCreated, nil
+}
+
+// theirs is what another controller recorded of an application.
+type theirs[T any] struct {
+	Controller string `json:"controller"`
+	Records    T      `json:"records"`
+}
+
+func askTheirs[T any](ctx context.Context, c *Client, app, records string, q url.Values) (controller string, list T, err error) {
+	answer, err := one[theirs[T]](ctx, c, get("/controller/applications/"+app+"/"+records, q))
+	if err != nil {
+		return "", list, err
+	}
+	return answer.Controller, answer.Records, nil
+}
+
+// PeerHistory lists what the controller recorded that has the application from this one, or had it last, or gave it: entries with an
+// id of that controller above after, or the newest ones if that is negative, oldest first.
+func (c *Client) PeerHistory(ctx context.Context, app string, after int64, limit int) (controller string, list []Entry, err error) {
+	q := url.Values{}
+	if after >= 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	if limit > 0 {
+		q.Set("tail", strconv.Itoa(limit))
+	}
+	controller, list, err = askTheirs[[]Entry](ctx, c, app, "history", q)
+	for i := range list {
+		list[i].Controller = controller
+	}
+	return controller, list, err
+}
+
+// PeerLogs reads lines and moves that are recorded at that controller.
+func (c *Client) PeerLogs(ctx context.Context, q LogsQuery) (controller string, found Logs, err error) {
+	values := q.query()
+	values.Del("app")
+	return askTheirs[Logs](ctx, c, q.App, "logs", values)
 }

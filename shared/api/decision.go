@@ -22,6 +22,7 @@ type Entry struct {
 	Cause         string          `json:"cause,omitempty"` // the caller or event that caused it
 	TraceID       string          `json:"traceId,omitempty"`
 	Data          json.RawMessage `json:"data,omitempty"`
+	Controller    string          `json:"controller,omitempty"` // which recorded it, if that is not the server's own
 }
 
 // Preview is the effect that submitting a descriptor would have.

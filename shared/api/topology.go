@@ -33,21 +33,41 @@ type Cluster struct {
 
 // Node is one machine. A number that was not measured is nil.
 type Node struct {
-	Type            string              `json:"type"`
-	Name            string              `json:"name"`
-	Engine          string              `json:"engine"`
-	Location        Location            `json:"location"`
-	LastSeen        *float64            `json:"lastSeen"`    // epoch seconds
-	Schedulable     *bool               `json:"schedulable"` // false for a drained node
-	ScaScore        *float64            `json:"ScaScore"`    // 0..100
-	Vulnerabilities map[string]int64    `json:"vulnerabilities"`
-	Static          Static              `json:"staticMetrics"`
-	Dynamic         Dynamic             `json:"dynamicMetrics"`
-	Devices         map[string]Device   `json:"devices"`
-	Labels          map[string]string   `json:"labels"`
-	Pod             map[string]struct{} `json:"pod"` // clients only count them
+	Type            string            `json:"type"`
+	Name            string            `json:"name"`
+	Engine          string            `json:"engine"`
+	Location        Location          `json:"location"`
+	LastSeen        *float64          `json:"lastSeen"`    // epoch seconds
+	Schedulable     *bool             `json:"schedulable"` // false for a drained node
+	ScaScore        *float64          `json:"ScaScore"`    // 0..100
+	Vulnerabilities map[string]int64  `json:"vulnerabilities"`
+	Static          Static            `json:"staticMetrics"`
+	Dynamic         Dynamic           `json:"dynamicMetrics"`
+	Devices         map[string]Device `json:"devices"`
+	Labels          map[string]string `json:"labels"`
+	Pod             map[string]Pod    `json:"pod"`
 
 	raw json.RawMessage
+}
+
+// Pod is one that telemetry knows at a node.
+type Pod struct {
+	Name      string               `json:"name"` // NAMESPACE__POD
+	Status    string               `json:"status"`
+	Container map[string]Container `json:"container"`
+	Workload  map[string]Workload  `json:"workload"` // what it belongs to, by application
+}
+
+// Container is one of a pod. A number that was not measured is nil.
+type Container struct {
+	Memory *float64 `json:"containerMemory"` // bytes
+	CPU    *float64 `json:"cpuUsage"`        // cores
+}
+
+// Workload says which component of which application a pod belongs to.
+type Workload struct {
+	App       string `json:"icos_app_instance"`
+	Component string `json:"icos_app_component"`
 }
 
 // Location is the position of a node.

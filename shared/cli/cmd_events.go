@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type eventsCommand struct {
@@ -34,6 +35,8 @@ type events struct {
 	format format
 	table  *table
 	names  map[string]string
+	silent string // why that one was not heard, as it was said last
+	theirs int64  // the last entry that was seen of the controller that has the application, or gave it
 }
 
 // Run shows what happened, and with -w what happens.
@@ -63,6 +66,15 @@ func (c *eventsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	last := int64(0)
+	if len(list) > 0 {
+		last = list[len(list)-1].ID
+	}
+	e.theirs = -1
+	if !c.Archived {
+		list = e.withTheirs(list, c.Tail)
+		list = list[max(len(list)-c.Tail, 0):]
+	}
 	list = slices.DeleteFunc(list, func(entry api.Entry) bool { return !c.matches(s, &entry) })
 	if len(list) == 0 && e.gone != nil {
 		return e.gone // it has no history either
@@ -73,7 +85,7 @@ func (c *eventsCommand) Run(s *session) error {
 	}
 	switch {
 	case c.Watch:
-		return e.watch(list)
+		return e.watch(list, last)
 	case c.Output.structured():
 		return s.print(c.Output, list)
 	case len(list) == 0:
@@ -107,12 +119,8 @@ func (e *events) choose(c *eventsCommand) error {
 }
 
 // watch shows the list and then whatever comes, until the user has seen enough.
-func (e *events) watch(list []api.Entry) error {
-	var after int64
+func (e *events) watch(list []api.Entry, after int64) error {
 	for {
-		if len(list) > 0 {
-			after = list[len(list)-1].ID
-		}
 		list = slices.DeleteFunc(list, func(entry api.Entry) bool { return !e.keep(e.session, &entry) })
 		if err := e.show(list); err != nil {
 			return err
@@ -128,7 +136,39 @@ func (e *events) watch(list []api.Entry) error {
 		case !e.bears(err) && err != nil:
 			return err
 		}
+		if len(list) > 0 {
+			after = list[len(list)-1].ID
+		}
+		list = e.withTheirs(list, 0)
 	}
+}
+
+// withTheirs adds what the controller recorded that has the application from the server, or gave it. That one may be away: then the
+// server's own entries are shown, and it is said so.
+func (e *events) withTheirs(list []api.Entry, most int) []api.Entry {
+	if e.app == "" {
+		return list
+	}
+	_, theirs, err := e.client.PeerHistory(e.ctx, e.app, e.theirs, most)
+	if e.ctx.Err() != nil || missing(err) || problem.KindOf(err) == problem.Forbidden { // it was never handed over, or it is an older server
+		return list
+	}
+	if err != nil {
+		if text := printable(err.Error()); text != e.silent {
+			fmt.Fprintf(e.err, "littoral: what the other controller recorded is not shown: %s\n", text)
+			e.silent = text
+		}
+		return list
+	}
+	if len(theirs) > 0 {
+		e.theirs = theirs[len(theirs)-1].ID
+	}
+	if len(e.types) > 0 {
+		theirs = slices.DeleteFunc(theirs, func(entry api.Entry) bool { return !slices.Contains(e.types, entry.Event) })
+	}
+	list = append(list, theirs...)
+	slices.SortStableFunc(list, func(a, b api.Entry) int { return a.At.Compare(b.At) })
+	return list
 }
 
 func (e *events) show(list []api.Entry) error {
@@ -164,6 +204,9 @@ func (e *events) row(entry *api.Entry) []string {
 		}
 		row[0] = entry.At.Local().Format(time.DateTime + "-07:00") // with its zone
 		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
+	}
+	if entry.Controller != "" {
+		return append(row, "at "+entry.Controller+": "+entry.Message)
 	}
 	return append(row, entry.Message)
 }

@@ -22,8 +22,8 @@ type loginCommand struct {
 
 // Help has an example.
 func (c *loginCommand) Help() string {
-	return `Signs in at the issuer that the server names, and keeps the tokens in a file of mode 0600, from which all
-commands for this server take and renew them.
+	return `Signs in at the issuer that the server names, and keeps the tokens in the keyring of the desktop where one answers, else in a
+file of mode 0600, from which all commands for this server take and renew them.
 
 Example: littoral login --browser`
 }
@@ -172,7 +172,7 @@ func (s *session) logins() signin.File {
 	if dir == "" {
 		return signin.File{}
 	}
-	return signin.File{Path: filepath.Join(dir, "littoral", "logins.json")}
+	return signin.File{Path: filepath.Join(dir, "littoral", "logins.json"), Keys: s.keys()}
 }
 
 // loginSource is the token source of a login; nil when there is none for the server.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,11 +48,17 @@ func (c *logsCommand) Run(s *session) error {
 	}
 	q := api.LogsQuery{App: a.ID, Component: c.Component, Since: c.Since, Tail: c.Tail, Text: c.Text}
 	l := &logs{session: s, command: c, lines: map[api.LogLine]bool{}, moves: map[api.LogMove]bool{}}
-	if c.Follow {
+	switch {
+	case c.Follow && a.Status == handed:
+		return l.followTheirs(q)
+	case c.Follow:
 		return l.follow(q)
 	}
 	found, err := s.client.Logs(s.ctx, q)
 	if err != nil {
+		return err
+	}
+	if err := l.withTheirs(q, found); err != nil {
 		return err
 	}
 	if len(found.Lines) == 0 {
@@ -76,6 +83,69 @@ func (c *logsCommand) Run(s *session) error {
 		}
 	}
 	return nil
+}
+
+// withTheirs adds what is recorded at the controller that has the application from the server, or gave it.
+func (l *logs) withTheirs(q api.LogsQuery, found *api.Logs) error {
+	q.Tail = min(q.Tail, mostOfTheirs)
+	controller, theirs, err := l.client.PeerLogs(l.ctx, q)
+	switch {
+	case l.ctx.Err() != nil:
+		return l.ctx.Err()
+	case missing(err): // it was never handed over
+		return nil
+	case err != nil:
+		fmt.Fprintf(l.err, "littoral: the lines at the other controller are not shown: %s\n", printable(err.Error()))
+		return nil
+	}
+	for i := range theirs.Moves {
+		theirs.Moves[i].Message = "at " + controller + ", " + theirs.Moves[i].Message
+	}
+	found.Lines = append(found.Lines, theirs.Lines...)
+	found.Moves = append(found.Moves, theirs.Moves...)
+	slices.SortStableFunc(found.Lines, func(a, b api.LogLine) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(found.Moves, func(a, b api.LogMove) int { return a.At.Compare(b.At) })
+	found.Lines = found.Lines[max(len(found.Lines)-l.command.Tail, 0):]
+	return nil
+}
+
+const (
+	mostOfTheirs = 1000
+	handed       = "Away" // the status of an application that another controller has
+)
+
+// followTheirs goes on with what the controller that has the application reads from its log store.
+func (l *logs) followTheirs(q api.LogsQuery) error {
+	q.Tail = mostOfTheirs
+	for {
+		controller, theirs, err := l.client.PeerLogs(l.ctx, q)
+		switch {
+		case l.ctx.Err() != nil:
+			return nil
+		case err != nil && !l.bears(err):
+			return err
+		}
+		for i := range theirs.Moves {
+			theirs.Moves[i].Message = "at " + controller + ", " + theirs.Moves[i].Message
+			if err := l.fresh(api.LogEvent{Move: &theirs.Moves[i]}); err != nil {
+				return err
+			}
+		}
+		for i := range theirs.Lines {
+			if theirs.Lines[i].At.Before(l.at) {
+				continue
+			}
+			if err := l.fresh(api.LogEvent{Line: &theirs.Lines[i]}); err != nil {
+				return err
+			}
+		}
+		if !l.at.IsZero() {
+			q.Since = l.at.UTC().Format(time.RFC3339Nano)
+		}
+		if l.wait(l.ctx) != nil {
+			return nil
+		}
+	}
 }
 
 // follow comes again whenever the server ends a stream, or is away for a while.

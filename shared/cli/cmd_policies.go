@@ -295,6 +295,59 @@ func (c *policyBacktest) Run(s *session) error {
 	return err
 }
 
+// podsOf are lines about the pods of an application that telemetry knows, by CLUSTER/NODE/COMPONENT. Without telemetry there are none.
+func (s *session) podsOf(a *api.Application) (map[string][]string, error) {
+	found := map[string][]string{}
+	taxonomy, err := s.client.Taxonomy(s.ctx)
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, s.ctx.Err()
+	case err != nil:
+		fmt.Fprintf(s.err, "littoral: pods are not shown: %s\n", printable(err.Error()))
+		return found, nil
+	}
+	for agent, c := range taxonomy.Cluster {
+		for at, n := range c.Node {
+			for id, pod := range n.Pod {
+				for _, w := range pod.Workload {
+					if w.App == a.ID {
+						key := cmp.Or(c.Name, agent) + "/" + cmp.Or(n.Name, at) + "/" + w.Component
+						found[key] = append(found[key], podLine(id, pod))
+					}
+				}
+			}
+		}
+	}
+	for _, lines := range found {
+		slices.Sort(lines)
+	}
+	return found, nil
+}
+
+func podLine(id string, pod api.Pod) string {
+	_, name, both := strings.Cut(pod.Name, "__")
+	if !both {
+		name = cmp.Or(pod.Name, id)
+	}
+	text := "pod " + name + ": " + cmp.Or(pod.Status, "Unknown")
+	var cores, memory float64
+	for _, c := range pod.Container {
+		if c.CPU != nil {
+			cores += *c.CPU
+		}
+		if c.Memory != nil {
+			memory += *c.Memory
+		}
+	}
+	if cores > 0 {
+		text += fmt.Sprintf(", %.2f cores", cores)
+	}
+	if memory > 0 {
+		text += ", " + bytesText(&memory)
+	}
+	return text
+}
+
 type treeCommand struct {
 	appArgument
 }
@@ -314,6 +367,10 @@ func (c *treeCommand) Run(s *session) error {
 	}
 	links, err := s.client.Links(s.ctx, a.ID)
 	if err != nil && problem.KindOf(err) != problem.NotFound { // an older server has none
+		return err
+	}
+	pods, err := s.podsOf(a)
+	if err != nil {
 		return err
 	}
 	line := func(depth int, text string) {
@@ -350,6 +407,9 @@ func (c *treeCommand) Run(s *session) error {
 		}
 		for _, text := range linksOf(links, j.Instruction.ComponentName, j.Targets.Cluster) {
 			line(3, text)
+		}
+		for _, pod := range pods[j.Targets.Cluster+"/"+j.Targets.Node+"/"+j.Instruction.ComponentName] {
+			line(3, pod)
 		}
 		for _, x := range j.Resource.Conditions {
 			if x.Status == "True" && x.Type != api.StatusAvailable && x.Message != "" {

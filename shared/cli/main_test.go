@@ -58,7 +58,8 @@ type host struct {
 	commands []string // that the fleet got
 	drained  string   // the node that telemetry reports as drained
 
-	staleAfter float64 // seconds; the aggregator's setting, 0 for none
+	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
+	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
 }
 
 func newHost(t *testing.T) *host {
@@ -86,6 +87,9 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		h.mu.Unlock()
 		if h.staleAfter > 0 {
 			taxonomy.Timestamp.StaleAfter = topology.Known(h.staleAfter)
+		}
+		if h.pods != nil {
+			h.pods(taxonomy)
 		}
 		taxonomy.Warnings = []string{"the query for power failed"}
 		_ = json.NewEncoder(w).Encode(taxonomy)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // edit is an editor that replaces text, given as OLD=NEW.
@@ -213,6 +214,31 @@ func TestNodes(t *testing.T) {
 		"drain edge-1 --monitor --timeout 0s",
 	)
 	require.Empty(t, h.sys.Broker.Failures())
+}
+
+// TestTreeHasPods that telemetry knows, at the places of their components.
+func TestTreeHasPods(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.at(2, func() { require.Equal(t, 2, h.work()) })
+	h.ok("apply", "-f", "testdata/shop.yaml", "--wait")
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	h.pods = func(seen *topology.Taxonomy) {
+		for _, c := range seen.Cluster {
+			for name, n := range c.Node {
+				n.Pod = map[string]topology.Pod{"uid": {
+					Name: "shop-1__web-" + name, Status: "Running",
+					Container: map[string]topology.Container{"web": {CPUUsage: topology.Known(0.25), ContainerMemory: topology.Known(64 << 20)}},
+					Workload:  map[string]topology.Workload{"w": {AppInstance: apps[0].ID, AppComponent: "web"}},
+				}}
+				c.Node[name] = n
+			}
+		}
+	}
+	tree := h.ok("tree", "shop")
+	require.Equal(t, 1, strings.Count(tree, "      pod web-"), tree)
+	require.Contains(t, tree, ": Running, 0.25 cores, 64Mi")
 }
 
 func TestPoliciesAndTree(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *session) tokenSource(file string) (source func() (string, error), from 
 		return api.TokenFile(file), "the file " + file
 	}
 	if source := s.loginSource(); source != nil {
-		return source, `"littoral login" (` + s.logins().Path + ")"
+		return source, `"littoral login" (` + s.logins().Where(s.client.Base) + ")"
 	}
 	if own := filepath.Join(s.home(), "token-admin"); local(s.client.Base) {
 		if _, err := os.Stat(own); err == nil {

@@ -47,6 +47,7 @@ const (
 	NetworkRestored      = "dev.littoral.network.restored.v1"      // it does again
 	LocationNoticed      = "dev.littoral.location.noticed.v1"      // somebody who subscribed is to be told where users are
 	HandoverRequested    = "dev.littoral.handover.requested.v1"    // of an application, to another controller; again when it has not got on
+	HandoverReleased     = "dev.littoral.handover.released.v1"     // by another controller, of an application that this one has accepted
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
@@ -112,7 +113,7 @@ func (j Job) Attributes() map[string]string {
 	return map[string]string{"orchestrator": j.Orchestrator, "jobtype": j.Type}
 }
 
-// Handover is the data of HandoverRequested.
+// Handover is the data of HandoverRequested and HandoverReleased.
 type Handover struct {
 	ID    uuid.UUID `json:"id"` // of the application
 	Epoch int64     `json:"epoch"`

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -171,6 +172,22 @@ func (q *Query) Int(name string, fallback, low, high int64) int64 {
 		return fallback
 	}
 	return n
+}
+
+// Instant returns the parameter, a time or how long before now it was.
+func (q *Query) Instant(name string, now time.Time) (at time.Time, given bool) {
+	text := q.Text(name)
+	if text == "" {
+		return time.Time{}, false
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), true
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1970 {
+		q.Fault(name, "%q is neither a duration such as 10m nor a time such as 2026-01-02T15:04:05Z", text)
+	}
+	return at, true
 }
 
 // Either adds a fault when both parameters are given.

@@ -91,13 +91,13 @@ type Content struct {
 func (c *Content) Check() error {
 	var faults problem.Faults
 	if c.Name == "" {
-		faults.Add("name", 0, "is missing")
+		faults.Add("data.application.name", 0, "is missing")
 	}
 	if c.Descriptor == "" {
-		faults.Add("descriptor", 0, "is missing")
+		faults.Add("data.application.descriptor", 0, "is missing")
 	}
 	if c.Version < 1 {
-		faults.Add("version", 0, "is not positive")
+		faults.Add("data.application.version", 0, "is not positive")
 	}
 	return faults.Err("the application cannot be accepted")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -46,6 +47,16 @@ func Accept(ctx context.Context, tx *store.Tx, peer string, id uuid.UUID, epoch 
 		return err
 	}
 	return tickFor(ctx, tx)
+}
+
+// MayBegin takes note that the peer has released an application that was accepted from it: the first lease can be had. It does
+// nothing for any other.
+func MayBegin(ctx context.Context, tx *store.Tx, peer string, id uuid.UUID, epoch int64) error {
+	h, err := known(ctx, tx, id)
+	if err != nil || h == nil || h.Side != Receiver || h.Peer != peer || h.Epoch != epoch || h.State != Accepted {
+		return err
+	}
+	return tx.Emit(ctx, events.HandoverReleased, id.String(), events.Handover{ID: id, Epoch: epoch})
 }
 
 // ClaimsOf returns what this controller asks a peer for: a claim for each application that it has from it, by the name of the

@@ -16,8 +16,25 @@ import (
 	"github.com/littoral-project/littoral/shared/durable"
 )
 
-// File holds the logins of a user by server, with mode 0600. Several commands may use it at once.
-type File struct{ Path string }
+// File holds the logins of a user by server, with mode 0600, or says which of them the keyring of the desktop holds. Several
+// commands may use it at once.
+type File struct {
+	Path string
+	Keys Keyring // nil = there is none
+}
+
+// Keyring holds secrets of a user under names.
+type Keyring interface {
+	Get(name string) (string, error)
+	Set(name, secret string) error
+	Delete(name string) error
+}
+
+// entry is a login, or stands for one in the keyring.
+type entry struct {
+	*Login
+	InKeyring bool `json:"inKeyring,omitempty"`
+}
 
 // soon is how long before its end a token is renewed.
 const soon = 30 * time.Second
@@ -28,13 +45,36 @@ func (f File) Get(server string) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all[key(server)], nil
+	e := all[key(server)]
+	if !e.InKeyring {
+		return e.Login, nil
+	}
+	if f.Keys == nil {
+		return nil, errors.New("logins: the tokens are in a keyring, and none answers here; sign in again with: littoral login")
+	}
+	secret, err := f.Keys.Get(key(server))
+	if err != nil {
+		return nil, fmt.Errorf("logins: the keyring has no tokens for %s; sign in again with littoral login: %w", server, err)
+	}
+	l := &Login{}
+	if err := json.Unmarshal([]byte(secret), l); err != nil {
+		return nil, fmt.Errorf("logins: what the keyring holds for %s cannot be read: %w", server, err)
+	}
+	return l, nil
+}
+
+// Where says where the login for a server is, or would be.
+func (f File) Where(server string) string {
+	if all, err := f.read(); err == nil && all[key(server)].InKeyring {
+		return "the keyring"
+	}
+	return f.Path
 }
 
 func key(server string) string { return strings.TrimRight(server, "/") }
 
-func (f File) read() (map[string]*Login, error) {
-	all := map[string]*Login{}
+func (f File) read() (map[string]entry, error) {
+	all := map[string]entry{}
 	if f.Path == "" {
 		return all, nil
 	}
@@ -68,14 +108,32 @@ func (f File) set(server string, l *Login) error {
 	if err != nil {
 		return err
 	}
-	if all[key(server)] = l; l == nil {
+	was := all[key(server)]
+	switch {
+	case l == nil:
 		delete(all, key(server))
+	case f.kept(server, l):
+		all[key(server)] = entry{InKeyring: true}
+	default:
+		all[key(server)] = entry{Login: l}
+	}
+	if was.InKeyring && !all[key(server)].InKeyring && f.Keys != nil {
+		_ = f.Keys.Delete(key(server)) // nothing points to it any more
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
 	return durable.WriteFile(f.Path, append(text, '\n'), 0o600)
+}
+
+// kept reports whether the keyring has taken the login. One that does not answer is no fault: then the file holds it.
+func (f File) kept(server string, l *Login) bool {
+	if f.Keys == nil {
+		return false
+	}
+	text, err := json.Marshal(l)
+	return err == nil && f.Keys.Set(key(server), string(text)) == nil
 }
 
 // locked runs do while no other process does: two that refresh at once would use one refresh token twice, for which an

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/handover"
 )
 
 // shellCases are of the backend of the ICOS shell, and of the lighthouse.
@@ -17,13 +18,19 @@ var shellCases = map[string]maker{
 	"lighthouse-controller-list": get("", "/api/v3/controller/"),
 	"controller-accept": func(context.Context, *scene) (ask, error) { // by a controller that is no peer of the bench
 		return document("admin", http.MethodPut, "/controller/applications/"+uuid.NewString(), map[string]any{
-			"controller": "bench", "epoch": 1,
-			"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
+			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Transferred, "data": map[string]any{
+				"epoch":       1,
+				"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
+			},
 		})
 	},
 	"controller-lease": func(context.Context, *scene) (ask, error) {
-		return document("admin", http.MethodPost, "/controller/leases", map[string]any{"controller": "bench", "claims": []any{}})
+		return document("admin", http.MethodPost, "/controller/leases", map[string]any{
+			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Claimed, "data": map[string]any{"claims": []any{}},
+		})
 	},
+	"controller-read": get("viewer", "/controller/applications/{running}/history"), // it was never handed over
+	"controller-show": get("admin", "/controller/handovers/{running}/history?controller=bench"),
 	"controller-offer": send("admin", http.MethodPost, "/controller/offers", "bench"),
 	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over
 		return document("operator", http.MethodPost, "/controller/handovers", map[string]any{"application": s.running.ID, "home": true})

@@ -79,9 +79,10 @@ func (r route) fitting(about string) string {
 	case "POST /controller/handovers":
 		return `{"application": "` + about + `", "home": true}`
 	case "PUT /controller/applications/{application}":
-		return `{"controller": "shore", "epoch": 1, "application": {"name": "shop", "dialect": "icos", "descriptor": "name: shop", "version": 1}}`
+		return `{"specversion": "1.0", "id": "1", "source": "/controllers/shore", "type": "dev.littoral.handover.transferred.v1", "data": {"epoch": 1,
+"application": {"name": "shop", "dialect": "icos", "descriptor": "name: shop", "version": 1}}}`
 	case "POST /controller/leases":
-		return `{"controller": "shore", "claims": []}`
+		return `{"specversion": "1.0", "id": "1", "source": "/controllers/shore", "type": "dev.littoral.handover.claimed.v1", "data": {"claims": []}}`
 	}
 	switch r.bodyKind() {
 	case document:
@@ -182,7 +183,7 @@ func malformedIDs(t *testing.T, c client, r route) {
 
 // ofPeers reports whether only controllers that are set as peers may call the route; here there are none.
 func (r route) ofPeers() bool {
-	return r.entry.Name == "controller-accept" || r.entry.Name == "controller-lease"
+	return r.entry.Name == "controller-accept" || r.entry.Name == "controller-lease" || r.entry.Name == "controller-show"
 }
 
 func badBodies(t *testing.T, c client, r route) {

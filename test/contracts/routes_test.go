@@ -76,6 +76,8 @@ func (r route) path(id string) string {
 			parts[i] = "nowhere"
 		case part == "{kind}": // of subscriptions
 			parts[i] = "users"
+		case part == "{records}": // of an application
+			parts[i] = "history"
 		case part == "{mode}":
 			parts[i] = "numerical"
 		case part == "{metric}":

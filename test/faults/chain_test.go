@@ -275,7 +275,7 @@ func (w *world) chain(between func(step string)) {
 // nodes are unschedulable.
 func (w *world) see(drained ...string) {
 	w.t.Helper()
-	now := time.Now()
+	now := time.Now().Add(w.ahead)
 	nodes := func(names ...string) map[string]topology.Node {
 		all := map[string]topology.Node{}
 		for i, name := range names {

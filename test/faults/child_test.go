@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -124,6 +125,17 @@ func lead(ctx context.Context, b *boundaries) error {
 	return nil
 }
 
+// calls has a boundary before a call of another controller and one after its answer.
+type calls struct{ *boundaries }
+
+// RoundTrip implements http.RoundTripper.
+func (c calls) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.pass()
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	c.pass()
+	return resp, err
+}
+
 // around has a boundary before the request and one before its answer.
 func (b *boundaries) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +188,11 @@ func host() error {
 	}))
 	verifier := auth.NewVerifier(c.Auth, client, nil)
 	for _, entry := range functions.Registry {
-		h, err := entry.Handler(function.Platform{DB: db, Auth: verifier, Log: log, Settings: os.LookupEnv}.Env(entry.Name))
+		platform := function.Platform{DB: db, Auth: verifier, Log: log, Settings: os.LookupEnv}
+		if strings.HasPrefix(entry.Name, "controller-") {
+			platform.Transport = calls{b}
+		}
+		h, err := entry.Handler(platform.Env(entry.Name))
 		if err != nil {
 			return err
 		}

@@ -58,6 +58,11 @@ type world struct {
 	promoted map[string]string // job and epoch -> the agent that was told it owns the job
 
 	managed *managed // nil = agents poll
+
+	environment []string      // of the functions, beside the usual
+	ahead       time.Duration // how far the clock of the database is ahead of this process's
+	refusal     func()        // what happens elsewhere before a delivery is repeated; nil = nothing
+	answered    func()        // after each call; nil = nothing
 }
 
 // managed is what our own functions deploy to.
@@ -251,6 +256,7 @@ func (w *world) start() {
 	if w.managed != nil {
 		w.child.Env = append(w.child.Env, w.managed.environ(w.t)...)
 	}
+	w.child.Env = append(w.child.Env, w.environment...)
 	w.child.Stderr = os.Stderr
 	out, err := w.child.StdoutPipe()
 	require.NoError(w.t, err)
@@ -340,6 +346,9 @@ func (w *world) ask(subject, method, path string, header http.Header, body strin
 			continue
 		}
 		w.awaitPublished()
+		if w.answered != nil {
+			w.answered()
+		}
 		return answer{resp.StatusCode, answered, repeats}
 	}
 	w.t.Fatalf("%s %s was never answered", method, path)
@@ -378,6 +387,9 @@ func (w *world) deliver(d inprocess.Delivery) {
 			w.broker.Again(d.Event, entry.Name)
 			if w.managed != nil { // it may wait for the work of the clusters
 				w.managed.work()
+			}
+			if w.refusal != nil {
+				w.refusal()
 			}
 		}
 	}

@@ -137,3 +137,23 @@ func TestAnOverlayMayLeaveOutComponents(t *testing.T) {
 	require.Len(t, one.functions, len(whole.functions)-2)
 	require.True(t, slices.Contains(names, "orchestrator-kubernetes"))
 }
+
+// TestALighthouseIsDeployedAlone, with what wakes it and publishes its events, and nothing of a controller.
+func TestALighthouseIsDeployedAlone(t *testing.T) {
+	t.Parallel()
+	alone := render(t, "lighthouse")
+	require.Empty(t, alone.dangling())
+	kept := regexp.MustCompile(`^(api|clock|lighthouse|outbox)-`)
+	for function := range render(t, "edge").functions {
+		require.Equal(t, kept.MatchString(function), alone.functions[function], function)
+	}
+	for _, name := range []string{"lighthouse-controller-add", "lighthouse-controller-list", "lighthouse-sweep"} {
+		require.True(t, alone.functions[name], name)
+	}
+	for _, o := range alone.objects {
+		switch o.Kind {
+		case "HTTPRoute", "PingSource", "Trigger", "ServiceAccount", "Role":
+			require.NotRegexp(t, `^(controller|jobmanager|matchmaker)`, o.Metadata.Name, o.Kind)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -55,8 +54,13 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
 	}
-	if err != nil || h.State != handover.Offered || h.Epoch != about.Epoch {
+	switch {
+	case err != nil || h.Side != handover.Giver || h.Epoch != about.Epoch:
 		return err
+	case h.State == handover.Released: // and the receiver may not have been told
+		return f.letGo(ctx, h)
+	case h.State != handover.Offered:
+		return nil
 	}
 	to, why, err := f.choose(ctx, h)
 	switch {
@@ -75,8 +79,7 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if err != nil || now == nil {
 		return err
 	}
-	err = f.peers.Call(ctx, to, http.MethodPut, "/controller/applications/"+h.Application.String(),
-		handover.Transfer{Controller: f.peers.Name(), Epoch: h.Epoch, Content: *now.Content}, nil)
+	err = f.tell(ctx, to, handover.Transferred, h, now.Content)
 	if why := refused(err); why != "" {
 		return f.tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 			return handover.Keep(ctx, tx, h.Application, h.Epoch, why)
@@ -85,9 +88,37 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if err != nil {
 		return err
 	}
-	return f.tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = f.tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return handover.Let(ctx, tx, h.Application, h.Epoch, to.Address, f.handover)
 	})
+	if err != nil {
+		return err
+	}
+	after, err := handover.Get(ctx, f.db, h.Application)
+	if err != nil || after.State != handover.Released || after.Epoch != h.Epoch {
+		return err // offered again, since it was changed meanwhile
+	}
+	return f.letGo(ctx, after)
+}
+
+// letGo tells the receiver that it may begin. One that cannot be reached asks for its lease at its next tick in any case; until
+// then the Broker repeats, and what it gives up on is a dead letter that can be sent again.
+func (f *Function) letGo(ctx context.Context, h *handover.Handover) error {
+	to, err := f.peers.Named(h.Peer)
+	if err != nil {
+		return nil // no peer any more: it is not told, and taken over when its lease is over
+	}
+	err = f.tell(ctx, to, handover.LetGo, h, nil)
+	if refused(err) != "" {
+		return nil
+	}
+	return err
+}
+
+func (f *Function) tell(ctx context.Context, to peer.Peer, typ string, h *handover.Handover, content *handover.Content) error {
+	id := h.Application.String()
+	return f.peers.Put(ctx, to, "/controller/applications/"+id, typ, handover.EventID(typ, h.Application, h.Epoch), id,
+		handover.Transfer{Epoch: h.Epoch, Content: content})
 }
 
 func (f *Function) tx(ctx context.Context, do func(context.Context, *store.Tx) error) error {

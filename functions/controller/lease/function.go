@@ -44,19 +44,22 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers a lease for each claim, each in a transaction of its own: what one application waits for keeps no other.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	var in handover.Claims
+	var in peer.Event[handover.Claims]
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
-	from, err := f.peers.Caller(in.Controller, auth.From(r.Context()).Subject)
+	if err := in.Check(handover.Claimed); err != nil {
+		return err
+	}
+	from, err := f.peers.Sender(in.Head, auth.From(r.Context()).Subject)
 	if err != nil {
 		return err
 	}
-	if err := in.Check(); err != nil {
+	if err := in.Data.Check(); err != nil {
 		return err
 	}
 	answer := handover.Leases{Leases: []handover.Lease{}}
-	for _, c := range in.Claims {
+	for _, c := range in.Data.Claims {
 		err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 			l, err := handover.Grant(ctx, tx, from.Name, from.Address, c, f.handover, f.application.LostAfter)
 			if err == nil {

@@ -19,7 +19,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.Tick},
+	Consumes: []string{events.Tick, events.HandoverReleased},
 	Emits: []string{
 		events.ApplicationSubmitted, events.ApplicationFirst, events.ApplicationStopped, events.ApplicationDeleted, events.JobReady,
 	},
@@ -75,8 +75,8 @@ func (f *Function) renew(ctx context.Context, name string, claims []handover.Cla
 		return err
 	}
 	var answer handover.Leases
-	if err := f.peers.Call(ctx, giver, http.MethodPost, "/controller/leases",
-		handover.Claims{Controller: f.peers.Name(), Claims: claims}, &answer); err != nil {
+	if err := f.peers.Tell(ctx, giver, http.MethodPost, "/controller/leases", handover.Claimed, "", "",
+		handover.Claims{Claims: claims}, &answer); err != nil {
 		return err
 	}
 	for i, l := range answer.Leases {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,8 +19,8 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/feed"
-	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/logs"
+	"github.com/littoral-project/littoral/shared/logs/moves"
 	"github.com/littoral-project/littoral/shared/logs/open"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/sse"
@@ -64,22 +63,7 @@ const (
 	quiet    = 15 * time.Second // then a comment shows that the stream is alive
 	usual    = time.Hour        // how far back an answer reaches
 	usually  = 1000             // lines
-	maxMoves = 500              // of one answer
 )
-
-// Move is a decision where a component runs.
-type Move struct {
-	At        time.Time `json:"at"`
-	Component string    `json:"component"`
-	Message   string    `json:"message"`
-}
-
-// Answer is the lines of a time, and the places of the components that wrote them.
-type Answer struct {
-	Lines []logs.Entry `json:"lines"`
-	Moves []Move       `json:"moves"`
-	Cut   bool         `json:"cut,omitempty"` // there are older ones than the limit lets through
-}
 
 // question is what the caller wants to know.
 type question struct {
@@ -124,10 +108,10 @@ func read(r *http.Request, caller auth.Principal, now time.Time) (question, erro
 		q.Fault("app", "is missing: the id of an application")
 	}
 	ask.query.Application = ask.app.String()
-	if at, given := instant(q, "since", now); given {
+	if at, given := q.Instant("since", now); given {
 		ask.query.From = at
 	}
-	ask.query.To, _ = instant(q, "until", now)
+	ask.query.To, _ = q.Instant("until", now)
 	if last, err := sse.LastID(r, ""); err != nil {
 		return ask, err
 	} else if ask.follow && last != nil { // it goes on after what the reader has
@@ -139,51 +123,12 @@ func read(r *http.Request, caller auth.Principal, now time.Time) (question, erro
 	return ask, q.Err()
 }
 
-// instant reads a time, or how long ago it was.
-func instant(q *function.Query, name string, now time.Time) (at time.Time, given bool) {
-	text := q.Text(name)
-	if text == "" {
-		return time.Time{}, false
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), true
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || at.Year() < 1970 {
-		q.Fault(name, "%q is neither a duration such as 10m nor a time such as 2026-01-02T15:04:05Z", text)
-	}
-	return at, true
-}
-
-func (f *Function) answer(ctx context.Context, ask question) (*Answer, error) {
-	lines, err := f.logs.Read(ctx, ask.query)
-	if err != nil {
-		return nil, err
-	}
-	entries, _, err := history.Before(ctx, f.db, &ask.app, math.MaxInt64, maxMoves, recorded.JobPlaced)
-	if err != nil {
-		return nil, store.Classify(err)
-	}
-	answer := &Answer{Lines: lines, Moves: []Move{}, Cut: len(lines) == ask.query.Limit}
-	begin := ask.query.From
-	if answer.Cut {
-		begin = lines[0].At
-	}
-	for _, e := range entries {
-		if ask.moved(e) && !e.At.Before(begin) && (ask.query.To.IsZero() || e.At.Before(ask.query.To)) {
-			answer.Moves = append(answer.Moves, moveOf(e))
-		}
-	}
-	return answer, nil
+func (f *Function) answer(ctx context.Context, ask question) (*moves.Answer, error) {
+	return moves.Read(ctx, f.db, f.logs, ask.app, ask.query)
 }
 
 // moved reports whether the entry is a move of what is asked about.
-func (q question) moved(e history.Entry) bool {
-	return e.Event == recorded.JobPlaced && e.ApplicationID != nil && *e.ApplicationID == q.app &&
-		(q.query.Component == "" || q.query.Component == e.Component)
-}
-
-func moveOf(e history.Entry) Move { return Move{At: e.At, Component: e.Component, Message: e.Message} }
+func (q question) moved(e history.Entry) bool { return moves.About(q.app, q.query.Component, e) }
 
 // follow answers the last lines and then what comes.
 func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) error {
@@ -203,12 +148,12 @@ func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) 
 		reader.Close()
 		return nil // the caller has gone
 	}
-	moves, ended := make(chan Move, maxMoves), make(chan error, 1)
+	moved, ended := make(chan moves.Move, moves.Most), make(chan error, 1)
 	go func() {
 		defer reader.Close()
 		ended <- reader.Follow(ctx, ask.moved, time.Hour, func(e history.Entry) error {
 			select {
-			case moves <- moveOf(e):
+			case moved <- moves.Of(e):
 			case <-ctx.Done():
 			}
 			return nil
@@ -225,7 +170,7 @@ func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) 
 	if len(answer.Lines) > 0 {
 		query.From = answer.Lines[0].At
 	}
-	return sse.Ended(r.Context(), t.follow(ctx, logs.Follow(f.logs, query, time.Now, answer.Lines), moves, ended))
+	return sse.Ended(r.Context(), t.follow(ctx, logs.Follow(f.logs, query, time.Now, answer.Lines), moved, ended))
 }
 
 // teller writes lines and moves to a stream.
@@ -240,7 +185,7 @@ func (t *teller) id() string { return strconv.FormatInt(t.last.UnixNano(), 10) }
 // patience is how many questions in a row the log store may leave without an answer.
 const patience = 10
 
-func (t *teller) follow(ctx context.Context, f *logs.Follower, moves <-chan Move, ended <-chan error) error {
+func (t *teller) follow(ctx context.Context, f *logs.Follower, coming <-chan moves.Move, ended <-chan error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for failed := 0; ; {
@@ -258,9 +203,9 @@ func (t *teller) follow(ctx context.Context, f *logs.Follower, moves <-chan Move
 		if err == nil {
 			failed = 0
 		}
-		var moved []Move
-		for len(moves) > 0 {
-			moved = append(moved, <-moves)
+		var moved []moves.Move
+		for len(coming) > 0 {
+			moved = append(moved, <-coming)
 		}
 		if err := t.tell(fresh, moved); err != nil {
 			return problem.Wrap(problem.Unavailable, err, "the reader has gone")
@@ -269,20 +214,20 @@ func (t *teller) follow(ctx context.Context, f *logs.Follower, moves <-chan Move
 }
 
 // tell sends lines and moves in the order of time, or a sign of life when there has been nothing for a while.
-func (t *teller) tell(lines []logs.Entry, moves []Move) error {
-	slices.SortStableFunc(moves, func(a, b Move) int { return a.At.Compare(b.At) })
-	if len(lines)+len(moves) == 0 {
+func (t *teller) tell(lines []logs.Entry, moved []moves.Move) error {
+	slices.SortStableFunc(moved, func(a, b moves.Move) int { return a.At.Compare(b.At) })
+	if len(lines)+len(moved) == 0 {
 		if time.Since(t.sent) < quiet {
 			return nil
 		}
 		t.sent = time.Now()
 		return t.out.Alive()
 	}
-	for len(lines)+len(moves) > 0 {
+	for len(lines)+len(moved) > 0 {
 		var what any
 		name := "line"
-		if len(lines) == 0 || len(moves) > 0 && cmp.Compare(moves[0].At.UnixNano(), lines[0].At.UnixNano()) <= 0 {
-			name, what, moves = "move", moves[0], moves[1:]
+		if len(lines) == 0 || len(moved) > 0 && cmp.Compare(moved[0].At.UnixNano(), lines[0].At.UnixNano()) <= 0 {
+			name, what, moved = "move", moved[0], moved[1:]
 		} else {
 			if lines[0].At.After(t.last) {
 				t.last = lines[0].At

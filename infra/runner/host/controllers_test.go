@@ -106,6 +106,7 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(littoral(shore, "get apps -o wide"), "at controller harbour: Available")
 	}, patience, 100*time.Millisecond, "it is followed from where it was submitted")
+	bothTell(t, shore, harbour)
 	require.Equal(t, http.StatusConflict, ask(t, shore.URL(), atShore.Home, "operator", "PUT", "/jobmanager/groups/stop/"+g.ID, "", nil))
 
 	stop(t, harbour)
@@ -115,6 +116,19 @@ func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
 		return strings.Contains(littoral(harbour, "get handovers"), "over") && status(harbour, atHarbour.Home) == ""
 	}, patience, 100*time.Millisecond, "it hears that the other one has it, and removes what it had")
 	require.Equal(t, "Available", status(shore, atShore.Home))
+}
+
+// bothTell requires that what happened and what was written at either host is read from the other.
+func bothTell(t *testing.T, shore, harbour *Host) {
+	t.Helper()
+	at, there := say(t, shore, "events hello"), say(t, harbour, "events hello")
+	require.Contains(t, at, "at harbour: ")
+	require.Contains(t, at, "handover.held")
+	require.Contains(t, there, "at shore: ")
+	require.Contains(t, there, "application.submitted")
+	require.Eventually(t, func() bool {
+		return strings.Contains(say(t, shore, "logs hello"), "at harbour, ")
+	}, patience, 100*time.Millisecond, "its lines and where they come from")
 }
 
 // TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, and comes home by command when there is room again.

@@ -26,7 +26,7 @@ run-two: build ## run two controllers beside each other and move an application 
 
 .PHONY: test
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
-	$(GO) run ./scripts/with-postgres -- $(GO) test $$($(GO) list ./... | grep -v /test/faults$$)
+	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/faults$$)
 	@test -n "$$LITTORAL_ZENOH_MODULES" || echo 'skipped test/zenoh, which needs Node: "make e2e-zenoh" runs it'
 	$(FAULTS)
 

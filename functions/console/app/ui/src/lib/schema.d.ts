@@ -3753,10 +3753,52 @@ export interface paths {
         };
         get?: never;
         /**
-         * Accept an application of another controller
-         * @description Nothing acts on it before that one grants a lease. The same again changes nothing.
+         * Tell of an application that is handed over
+         * @description A CloudEvent in structured mode, from `/controllers/NAME` of the caller: first `transferred`, with the application, on which
+         *     nothing acts before the caller grants a lease; then `letgo`, when a lease can be had. The same again changes nothing.
          */
         put: operations["acceptApplication"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/applications/{application}/{records}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What another controller recorded of an application
+         * @description The history or the logs of an application at the controller that has it from this one, had it last, or gave it, which is asked
+         *     for them. Logs are for who handed the application in, and for the role `admin`.
+         */
+        get: operations["readPeerRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/handovers/{application}/{records}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show another controller what was recorded here
+         * @description Of an application that one of the two has handed over to the other.
+         */
+        get: operations["showPeerRecords"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -4895,6 +4937,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/clusterlink/peers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which clusters links can reach */
+        get: operations["listPeers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/clusterlink/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What applications have in each cluster so that their components reach each other */
+        get: operations["listLinks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/netma/links": {
         parameters: {
             query?: never;
@@ -5853,6 +5929,54 @@ export interface components {
             /** @description What tokens must be meant for. */
             audience: string;
             scopes: string[];
+        };
+        Peer: {
+            orchestrator: string;
+            cluster: string;
+            /** @description In the fabric. */
+            name: string;
+            /** @description It is part of the fabric. */
+            peer: boolean;
+            /** @description It is, and telemetry hears of one of its nodes at least. */
+            reachable: boolean;
+            /** @description Why it cannot be reached. */
+            reason?: string;
+        };
+        LinkSide: {
+            /** Format: uuid */
+            application: string;
+            orchestrator: string;
+            cluster: string;
+            /** @description Of the application. */
+            name: string;
+            namespace: string;
+            /**
+             * Format: int64
+             * @description Of the last decision about it.
+             */
+            epoch: number;
+            /**
+             * Format: int64
+             * @description Of the decision that the cluster has taken.
+             */
+            applied: number;
+            /** @enum {string} */
+            state: "Pending" | "Waiting" | "Ready" | "Refused" | "Silent" | "Removing";
+            message?: string;
+            /** Format: date-time */
+            changedAt: string;
+            links: {
+                service: string;
+                port: number;
+                /** @description Of the clients. */
+                cluster: string;
+                /** @description Components. */
+                clients: string[];
+                servers: {
+                    component: string;
+                    cluster: string;
+                }[];
+            }[];
         };
         /** @description By instance. */
         Exported: {
@@ -14410,37 +14534,146 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "controller": "shore",
-                 *       "epoch": 1,
-                 *       "application": {
-                 *         "name": "hello",
-                 *         "dialect": "icos",
-                 *         "descriptor": "name: hello",
-                 *         "owner": "operator",
-                 *         "version": 1
+                 *       "specversion": "1.0",
+                 *       "id": "dev.littoral.handover.transferred.v1/0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a/1",
+                 *       "source": "/controllers/shore",
+                 *       "type": "dev.littoral.handover.transferred.v1",
+                 *       "subject": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                 *       "data": {
+                 *         "epoch": 1,
+                 *         "application": {
+                 *           "name": "hello",
+                 *           "dialect": "icos",
+                 *           "descriptor": "name: hello",
+                 *           "owner": "operator",
+                 *           "version": 1
+                 *         }
                  *       }
                  *     }
                  */
-                "application/json": {
-                    /** @description The name of the giver. */
-                    controller: string;
-                    /**
-                     * Format: int64
-                     * @description Of the controllers; that of this hand-over.
-                     */
-                    epoch: number;
-                    application: components["schemas"]["HandedOver"];
+                "application/cloudevents+json": {
+                    /** @enum {string} */
+                    specversion: "1.0";
+                    /** @description The same for the same application and epoch. */
+                    id: string;
+                    /** @description /controllers/ and the name of the giver. */
+                    source: string;
+                    /** @enum {string} */
+                    type: "dev.littoral.handover.transferred.v1" | "dev.littoral.handover.letgo.v1";
+                    data: {
+                        /**
+                         * Format: int64
+                         * @description Of the controllers; that of this hand-over.
+                         */
+                        epoch: number;
+                        application?: components["schemas"]["HandedOver"];
+                    };
                 };
             };
         };
         responses: {
-            /** @description It is stored. */
+            /** @description It is known. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    readPeerRecords: {
+        parameters: {
+            query?: {
+                /** @description History with a greater id at that controller; without it the newest. */
+                after?: number;
+                /** @description Only logs of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many entries or lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+            };
+            header?: never;
+            path: {
+                /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
+                application: components["schemas"]["Id"];
+                /** @example history */
+                records: "history" | "logs";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The name of the controller, and its records. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "controller": "harbour",
+                     *       "records": []
+                     *     }
+                     */
+                    "application/json": {
+                        controller: string;
+                        records: components["schemas"]["Entry"][] | components["schemas"]["Logs"];
+                    };
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    showPeerRecords: {
+        parameters: {
+            query: {
+                /**
+                 * @description The name of the caller.
+                 * @example shore
+                 */
+                controller: string;
+                /** @description History with a greater id; without it the newest. */
+                after?: number;
+                /** @description Only logs of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many entries or lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+            };
+            header?: never;
+            path: {
+                /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
+                application: components["schemas"]["Id"];
+                /** @example history */
+                records: "history" | "logs";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description History, or logs. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example [] */
+                    "application/json": components["schemas"]["Entry"][] | components["schemas"]["Logs"];
+                };
+            };
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };
     };
@@ -14455,22 +14688,34 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "controller": "harbour",
-                 *       "claims": [
-                 *         {
-                 *           "id": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
-                 *           "epoch": 1,
-                 *           "state": "held",
-                 *           "status": "Available",
-                 *           "message": "2 of 2 components run"
-                 *         }
-                 *       ]
+                 *       "specversion": "1.0",
+                 *       "id": "0190f3c2-8a11-7c3e-b0d5-6a7f8091a2b3",
+                 *       "source": "/controllers/harbour",
+                 *       "type": "dev.littoral.handover.claimed.v1",
+                 *       "data": {
+                 *         "claims": [
+                 *           {
+                 *             "id": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                 *             "epoch": 1,
+                 *             "state": "held",
+                 *             "status": "Available",
+                 *             "message": "2 of 2 components run"
+                 *           }
+                 *         ]
+                 *       }
                  *     }
                  */
-                "application/json": {
-                    /** @description The name of the receiver. */
-                    controller: string;
-                    claims: components["schemas"]["Claim"][];
+                "application/cloudevents+json": {
+                    /** @enum {string} */
+                    specversion: "1.0";
+                    id: string;
+                    /** @description /controllers/ and the name of the receiver. */
+                    source: string;
+                    /** @enum {string} */
+                    type: "dev.littoral.handover.claimed.v1";
+                    data: {
+                        claims: components["schemas"]["Claim"][];
+                    };
                 };
             };
         };
@@ -17358,6 +17603,104 @@ export interface operations {
                 };
             };
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPeers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All clusters that telemetry knows. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "orchestrator": "ocm",
+                     *         "cluster": "edge",
+                     *         "name": "edge",
+                     *         "peer": true,
+                     *         "reachable": true
+                     *       },
+                     *       {
+                     *         "orchestrator": "nuvla",
+                     *         "cluster": "home",
+                     *         "name": "home",
+                     *         "peer": false,
+                     *         "reachable": false,
+                     *         "reason": "it has no Kubernetes"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Peer"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listLinks: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only those of this application.
+                 * @example 01890a5d-ac96-774b-bcce-b302099a8057
+                 */
+                application?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sides of links, by application and cluster. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "application": "01890a5d-ac96-774b-bcce-b302099a8057",
+                     *         "orchestrator": "ocm",
+                     *         "cluster": "edge",
+                     *         "name": "shop",
+                     *         "namespace": "shop-01890a5d",
+                     *         "epoch": 7,
+                     *         "applied": 7,
+                     *         "state": "Ready",
+                     *         "changedAt": "2026-05-04T10:00:00Z",
+                     *         "links": [
+                     *           {
+                     *             "service": "world-svc",
+                     *             "port": 8080,
+                     *             "cluster": "edge",
+                     *             "clients": [
+                     *               "hello"
+                     *             ],
+                     *             "servers": [
+                     *               {
+                     *                 "component": "world",
+                     *                 "cluster": "cloud"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["LinkSide"][];
+                };
+            };
             default: components["responses"]["Problem"];
         };
     };

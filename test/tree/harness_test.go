@@ -33,6 +33,7 @@ var brokers = map[string]string{
 	"shared/store.publisherFunc":      "a fault of a Broker",
 	"shared/store/storetest.Holding":  "keeps one publisher waiting",
 	"shared/store/storetest.Recorder": "only remembers what was published",
+	"test/bench/bus.nobody":           "measures what comes before a Broker",
 	"shared/wake.inner":               "a fault of a Broker",
 	"test/bench.accepts":              "nobody takes the events",
 	"test/bench.delivers":             "measures what the way back of each event costs",

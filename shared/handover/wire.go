@@ -16,7 +16,9 @@ const (
 )
 
 // EventID is that of an event about the epoch of an application: the same however often it is sent.
-func EventID(typ string, id uuid.UUID, epoch int64) string { return fmt.Sprintf("%s/%s/%d", typ, id, epoch) }
+func EventID(typ string, id uuid.UUID, epoch int64) string {
+	return fmt.Sprintf("%s/%s/%d", typ, id, epoch)
+}
 
 // Transfer is the data of Transferred, and of LetGo, which has no content.
 type Transfer struct {

@@ -29,8 +29,8 @@ var shellCases = map[string]maker{
 			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Claimed, "data": map[string]any{"claims": []any{}},
 		})
 	},
-	"controller-read": get("viewer", "/controller/applications/{running}/history"), // it was never handed over
-	"controller-show": get("admin", "/controller/handovers/{running}/history?controller=bench"),
+	"controller-read":  get("viewer", "/controller/applications/{running}/history"), // it was never handed over
+	"controller-show":  get("admin", "/controller/handovers/{running}/history?controller=bench"),
 	"controller-offer": send("admin", http.MethodPost, "/controller/offers", "bench"),
 	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over
 		return document("operator", http.MethodPost, "/controller/handovers", map[string]any{"application": s.running.ID, "home": true})

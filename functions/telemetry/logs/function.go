@@ -58,11 +58,11 @@ func New(env *function.Env) (*Function, error) {
 }
 
 const (
-	retry    = 2 * time.Second
-	every    = time.Second      // between questions to the log store
-	quiet    = 15 * time.Second // then a comment shows that the stream is alive
-	usual    = time.Hour        // how far back an answer reaches
-	usually  = 1000             // lines
+	retry   = 2 * time.Second
+	every   = time.Second      // between questions to the log store
+	quiet   = 15 * time.Second // then a comment shows that the stream is alive
+	usual   = time.Hour        // how far back an answer reaches
+	usually = 1000             // lines
 )
 
 // question is what the caller wants to know.

@@ -233,4 +233,3 @@ func times(ctx context.Context, name string) (all, own time.Duration, err error)
 	}
 	return last.Sub(accepted), last.Sub(accepted) - fleet, nil
 }
-

@@ -83,7 +83,7 @@ e2e-zenoh: $(ZENOH)/node_modules ## compare key expressions with Zenoh's own cod
 	LITTORAL_ZENOH_MODULES="$(CURDIR)/$(ZENOH)" $(GO) test -count=1 -v ./test/zenoh
 
 # The test prints how many boundaries it covered, which "go test" shows only with -v. grep removes the thousand lines of passes.
-FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
+FAULTS := $(GO) test -timeout 240m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
 
 .PHONY: faults
 faults: ## kill the functions at every boundary (make test does so at some)

@@ -155,14 +155,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	}()
 	var cli commands
 	name := cmp.Or(sh.Name, "littoral")
-	parser, err := kong.New(&cli, kong.Name(name), kong.Description(about),
-		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{
-			"states":        "Created,Progressing,Finished,Degraded",
-			"healths":       "Healthy,Progressing,Unknown,Degraded",
-			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
-			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "results": "table,json,yaml,name", "goals": "available,finished,stopped,deleted",
-		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	parser, err := newParser(sh, &cli, name)
 	if err != nil {
 		panic(err) // the commands struct is wrong; every test would find that
 	}
@@ -190,6 +183,17 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 		return s.diffExit(err)
 	}
 	return s.exit(err)
+}
+
+func newParser(sh *Shell, cli *commands, name string) (*kong.Kong, error) {
+	return kong.New(cli, kong.Name(name), kong.Description(about),
+		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{
+			"states":        "Created,Progressing,Finished,Degraded",
+			"healths":       "Healthy,Progressing,Unknown,Degraded",
+			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
+			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "results": "table,json,yaml,name", "goals": "available,finished,stopped,deleted",
+		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}), kong.Help(helpWithExample))
 }
 
 // misused reports arguments that kong could not parse.

@@ -18,6 +18,7 @@ type table struct {
 	header []string
 	widths []int
 	begun  bool
+	gap    int // between columns, by the first rows
 	most   int // columns of text: the last cell of a row, which is free text, is cut to fit; 0 = no limit
 }
 
@@ -47,6 +48,9 @@ func (t *table) write(rows ...[]string) error {
 			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	if t.gap == 0 {
+		t.gap = t.gapFor()
+	}
 	w := bufio.NewWriter(t.out)
 	for _, line := range lines {
 		var b strings.Builder
@@ -54,14 +58,14 @@ func (t *table) write(rows ...[]string) error {
 		if last := len(line) - 1; t.most > 0 {
 			before := utf8.RuneCountInString(t.indent)
 			for _, width := range t.widths[:last] {
-				before += width + columnGap
+				before += width + t.gap
 			}
 			line[last] = cut(line[last], max(t.most-before, 1))
 		}
 		for i, cell := range line {
 			b.WriteString(cell)
 			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+columnGap))
+				b.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+t.gap))
 			}
 		}
 		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
@@ -70,6 +74,19 @@ func (t *table) write(rows ...[]string) error {
 }
 
 const columnGap = 3
+
+// gapFor is smaller where that makes the table fit a terminal.
+func (t *table) gapFor() int {
+	gaps := len(t.widths) - 1
+	wide := utf8.RuneCountInString(t.indent) + columnGap*gaps
+	for _, width := range t.widths {
+		wide += width
+	}
+	if t.most == 0 && wide > terminal && wide-gaps <= terminal {
+		return columnGap - 1
+	}
+	return columnGap
+}
 
 // wrap breaks text into lines of so many characters, between words.
 func wrap(text string, most int) []string {

@@ -156,6 +156,7 @@ func TestTheContractOfOrchestratorsNeedsNoKubernetes(t *testing.T) {
 // library, the tree and google/uuid; below includes the subfolders of a folder.
 var direct = map[string][]string{
 	"shared/deadletter": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
+	"shared/peer":       {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/telemetry/rules/check": {
 		"github.com/prometheus/common/model", "github.com/prometheus/prometheus/promql/parser",
 	},
@@ -227,7 +228,7 @@ var direct = map[string][]string{
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
 	},
-	"shared/cli":   {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
+	"shared/cli":   {"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "github.com/zalando/go-keyring"}, // of the command line
 	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/store/localpg": {
 		"github.com/fergusstrange/embedded-postgres",

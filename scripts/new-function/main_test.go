@@ -45,19 +45,35 @@ func TestEachKindCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
+// withComponent is a tree, as far as it is read, with a component that has no function yet.
+func withComponent(t *testing.T, name, does string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range []string{"functions/components.txt", openAPI, "infra/base/serviceaccounts.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		if file == "functions/components.txt" {
+			text = append(text, name+" "+does+"\n"...)
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
+	}
+	return dir
+}
+
 func TestWhatAnOperationGets(t *testing.T) {
 	t.Parallel()
-	made, err := files(root, "clusterlink/first-try", "operation", "")
+	made, err := files(withComponent(t, "novel", "what nobody has done yet"), "novel/first-try", "operation", "")
 	require.NoError(t, err)
 	require.Len(t, made, 4)
-	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: clusterlink\n")
+	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: novel\n")
 	var page struct {
 		Tags  []struct{ Name string }
 		Paths map[string]struct{ Get struct{ OperationID string } }
 	}
 	require.NoError(t, yaml.Unmarshal(made[openAPI], &page))
-	require.Equal(t, "clusterlinkFirstTry", page.Paths["/clusterlink/first-try"].Get.OperationID)
-	require.Equal(t, "clusterlink", page.Tags[len(page.Tags)-1].Name)
+	require.Equal(t, "novelFirstTry", page.Paths["/novel/first-try"].Get.OperationID)
+	require.Equal(t, "novel", page.Tags[len(page.Tags)-1].Name)
 
 	made, err = files(root, "jobmanager/first-try", "operation", "")
 	require.NoError(t, err)

@@ -245,7 +245,8 @@ func indent(text, by string) string {
 }
 
 var (
-	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[457][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	clock   = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d([+-]\d\d:\d\d)?`)
 	traces  = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 	port    = regexp.MustCompile(`127\.0\.0\.1:\d+`)
@@ -263,6 +264,7 @@ func steady(text string) string {
 	for id, steady := range known {
 		text = strings.ReplaceAll(text, id[:8], steady[:8])
 	}
+	text = instant.ReplaceAllString(text, "2026-01-01T12:00:00Z")
 	text = clock.ReplaceAllString(text, "2026-01-01 12:00:00")
 	return port.ReplaceAllString(text, "127.0.0.1:8080")
 }

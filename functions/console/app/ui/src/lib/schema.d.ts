@@ -14560,6 +14560,8 @@ export interface operations {
                     source: string;
                     /** @enum {string} */
                     type: "dev.littoral.handover.transferred.v1" | "dev.littoral.handover.letgo.v1";
+                    /** @description The application. */
+                    subject?: string;
                     data: {
                         /**
                          * Format: int64

@@ -94,35 +94,34 @@ func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 }
 
 // lead sends the functions' requests to the API servers within this process, with a boundary before and after each
-// request: after a kill at the second one, the server has done what it was asked for.
-func lead(ctx context.Context, b *boundaries) error {
+// request: after a kill at the second one, the server has done what it was asked for. It returns the settings that name them.
+func lead(ctx context.Context, b *boundaries) (settings.Lookup, error) {
 	var apis map[string]string
 	if err := json.Unmarshal([]byte(os.Getenv(envAPIs)), &apis); err != nil {
-		return fmt.Errorf("%s: %w", envAPIs, err)
+		return nil, fmt.Errorf("%s: %w", envAPIs, err)
 	}
+	named := map[string]string{}
 	for name, address := range apis {
 		api, err := url.Parse(address)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} // a test's own loopback server needs no timeouts
 		go func() { _ = server.Serve(l) }()
 		if name == nuvlaAPI {
-			if err := os.Setenv("NUVLA_ENDPOINT", "http://"+l.Addr().String()); err != nil {
-				return err
-			}
+			named["NUVLA_ENDPOINT"] = "http://" + l.Addr().String()
 			continue
 		}
 		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // only used as an address here
 		if err := os.WriteFile(filepath.Join(os.Getenv(envKubeconfigs), name), []byte(inside.Kubeconfig()), 0o600); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return settings.Map(named), nil
 }
 
 // calls has a boundary before a call of another controller and one after its answer.
@@ -161,8 +160,9 @@ func host() error {
 		return err
 	}
 	b := &boundaries{killAt: killAt}
+	var led settings.Lookup
 	if os.Getenv(envAPIs) != "" {
-		if err := lead(ctx, b); err != nil {
+		if led, err = lead(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -188,7 +188,7 @@ func host() error {
 	}))
 	verifier := auth.NewVerifier(c.Auth, client, nil)
 	for _, entry := range functions.Registry {
-		platform := function.Platform{DB: db, Auth: verifier, Log: log, Settings: os.LookupEnv}
+		platform := function.Platform{DB: db, Auth: verifier, Log: log, Settings: led.Or(os.LookupEnv)}
 		if strings.HasPrefix(entry.Name, "controller-") {
 			platform.Transport = calls{b}
 		}

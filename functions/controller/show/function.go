@@ -68,6 +68,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		ask.From = at
 	}
 	ask.To, _ = q.Instant("until", time.Now())
+	if q.Text("controller") == "" {
+		q.Fault("controller", "is missing: the name of the controller that asks")
+	}
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -49,6 +49,9 @@ func TestWithoutTheStore(t *testing.T) {
 			if strings.HasSuffix(path, "/queries/distance") {
 				path += "?address=a&address=b"
 			}
+			if r.ofPeers() {
+				path = r.byStranger()
+			}
 			a := admin.call(t, r.method, path, r.fitting(uuid.NewString()))
 			if storeless(r) {
 				a.is(t, r.openly())

@@ -63,6 +63,16 @@ func Data[T any](e cloudevents.Event) (T, error) {
 	return v, nil
 }
 
+// ObjectLabel returns a label of the Kubernetes object that a watch tells of, "" when it has none. The error is Malformed.
+func ObjectLabel(e cloudevents.Event, name string) (string, error) {
+	object, err := Data[struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}](e)
+	return object.Metadata.Labels[name], err
+}
+
 // TraceParent returns the traceparent the event carries, "" when none.
 func TraceParent(e cloudevents.Event) string {
 	s, _ := e.Extensions()[ExtTraceParent].(string)

@@ -48,15 +48,11 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() == events.Tick {
 		return f.carrier.Sync(ctx)
 	}
-	changed, err := events.Data[struct {
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-	}](e)
+	label, err := events.ObjectLabel(e, orchestrator.LabelJob)
 	if err != nil {
 		return err
 	}
-	id, err := uuid.Parse(changed.Metadata.Labels[orchestrator.LabelJob])
+	id, err := uuid.Parse(label)
 	if err != nil {
 		return nil // not one of ours
 	}

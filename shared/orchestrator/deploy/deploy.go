@@ -89,15 +89,11 @@ func (s *Syncer) Work(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() == events.Tick {
 		return s.carrier.Sync(ctx)
 	}
-	changed, err := events.Data[struct {
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-	}](e)
+	label, err := events.ObjectLabel(e, orchestrator.LabelJob)
 	if err != nil {
 		return err
 	}
-	subject, err := uuid.Parse(changed.Metadata.Labels[orchestrator.LabelJob])
+	subject, err := uuid.Parse(label)
 	if err != nil {
 		return nil // not one of ours
 	}

@@ -72,16 +72,8 @@ func read(r *http.Request, now time.Time) (question, error) {
 		q.Fault("query", "is missing: PromQL, or use instead of it")
 	}
 	for name, at := range map[string]*time.Time{"since": &ask.from, "until": &ask.to} {
-		text := q.Text(name)
-		if text == "" {
-			continue
-		}
-		given, err := time.Parse(time.RFC3339, text)
-		if ago, bad := time.ParseDuration(text); bad == nil && ago >= 0 {
-			given, err = now.Add(-ago), nil
-		}
-		if *at = given; err != nil || given.Year() < 1970 {
-			q.Fault(name, "%q is neither a duration such as 10m nor a time such as 2026-01-02T15:04:05Z", text)
+		if given, known := q.Instant(name, now); known {
+			*at = given
 		}
 	}
 	if err := q.Err(); err != nil {

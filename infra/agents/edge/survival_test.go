@@ -41,6 +41,9 @@ const (
 // patience is how long something may take on a busy machine, or on a real engine.
 const patience = 2 * time.Minute
 
+// pause is how long it waits before it looks again: short, so that a kill comes in the middle of something.
+const pause = 5 * time.Millisecond
+
 // machine is a controller, an engine, and an agent in a process of its own between them.
 type machine struct {
 	*site
@@ -210,37 +213,41 @@ func (m *machine) clear() {
 func (m *machine) run(image string, n int, message string) {
 	m.t.Helper()
 	want := slices.Repeat([]string{"running " + image}, n)
-	until := time.Now().Add(patience)
-	for !slices.Equal(m.containers(), want) {
-		require.True(m.t, time.Now().Before(until), "%s: there are %v instead of %v", message, m.containers(), want)
-		time.Sleep(20 * time.Millisecond)
+	m.await(func() bool { return slices.Equal(m.containers(), want) }, func() string {
+		return fmt.Sprintf("%s: there are %v instead of %v", message, m.containers(), want)
+	})
+}
+
+// await looks again and again until it is so. Its condition may end the test, which one of require.Eventually may not.
+func (m *machine) await(so func() bool, otherwise func() string) {
+	m.t.Helper()
+	for until := time.Now().Add(patience); !so(); time.Sleep(pause) {
+		if time.Now().After(until) {
+			require.Fail(m.t, "waited in vain", otherwise())
+		}
 	}
 }
 
 // reported waits until the controller knows that the application is available at the cluster.
 func (m *machine) reported(cluster, message string) {
 	m.t.Helper()
-	until := time.Now().Add(patience)
-	for {
+	m.await(func() bool {
 		j, conditions := m.only()
 		seen := job.Job{Conditions: conditions}
 		c := seen.Condition(job.ConditionAvailable)
-		if j.State == "Finished" && j.Targets.Cluster == cluster && c != nil && c.Status == "True" {
-			return
-		}
-		require.True(m.t, time.Now().Before(until), "%s: %s at %s: %v", message, j.State, j.Targets.Cluster, conditions)
-		time.Sleep(20 * time.Millisecond)
-	}
+		return j.State == "Finished" && j.Targets.Cluster == cluster && c != nil && c.Status == "True"
+	}, func() string {
+		j, conditions := m.only()
+		return fmt.Sprintf("%s: %s at %s: %v", message, j.State, j.Targets.Cluster, conditions)
+	})
 }
 
 // gone waits until nothing is left of applications.
 func (m *machine) gone(message string) {
 	m.t.Helper()
-	until := time.Now().Add(patience)
-	for len(m.containers()) > 0 || len(m.left()) > 0 {
-		require.True(m.t, time.Now().Before(until), "%s: %v %v", message, m.containers(), m.left())
-		time.Sleep(20 * time.Millisecond)
-	}
+	m.await(func() bool { return len(m.containers()) == 0 && len(m.left()) == 0 }, func() string {
+		return fmt.Sprintf("%s: %v %v", message, m.containers(), m.left())
+	})
 }
 
 // records demands that each application has one record.
@@ -305,15 +312,11 @@ func (m *machine) killEngine() {
 // awaitEngine waits until the engine answers.
 func (m *machine) awaitEngine() {
 	m.t.Helper()
-	until := time.Now().Add(patience)
-	for {
-		_, err := m.client.ContainerList(m.t.Context(), client.ContainerListOptions{})
-		if err == nil {
-			return
-		}
-		require.True(m.t, time.Now().Before(until), "the engine does not answer again: %v", err)
-		time.Sleep(50 * time.Millisecond)
-	}
+	var err error
+	m.await(func() bool {
+		_, err = m.client.ContainerList(m.t.Context(), client.ContainerListOptions{})
+		return err == nil
+	}, func() string { return fmt.Sprintf("the engine does not answer again: %v", err) })
 }
 
 // doubled runs the test on the double; its sibling NAME_real runs it on a real engine.
@@ -353,11 +356,10 @@ func TestKilledAtEachCall(t *testing.T) {
 				}
 				id := m.submit(m.images[0])
 				m.start()
-				until := time.Now().Add(patience)
-				for !writes.Load() && !slices.Equal(m.containers(), []string{"running web:1", "running web:1"}) {
-					require.True(t, time.Now().Before(until), "%v", m.containers())
-					time.Sleep(10 * time.Millisecond)
-				}
+				m.await(func() bool {
+					return writes.Load() || slices.Equal(m.containers(), []string{"running web:1", "running web:1"})
+				},
+					func() string { return fmt.Sprint(m.containers()) })
 				m.double.Fail(nil)
 				m.double.Lose(nil)
 				if writes.Load() {
@@ -406,11 +408,10 @@ func killed(t *testing.T, m *machine) {
 	m.records()
 
 	m.call(http.MethodPut, "/jobmanager/groups/"+id, replaced(m.images[1]), http.StatusOK)
-	until := time.Now().Add(patience)
-	for slices.Equal(m.containers(), slices.Repeat([]string{"running " + m.images[0]}, 2)) {
-		require.True(t, time.Now().Before(until))
-		time.Sleep(time.Millisecond)
-	}
+	m.await(func() bool {
+		return !slices.Equal(m.containers(), slices.Repeat([]string{"running " + m.images[0]}, 2))
+	},
+		func() string { return "it does not begin to replace them" })
 	m.kill()
 	if m.double == nil {
 		m.killEngine()
@@ -422,11 +423,7 @@ func killed(t *testing.T, m *machine) {
 	m.records()
 
 	m.delete(id)
-	until = time.Now().Add(patience)
-	for len(m.containers()) == 2 {
-		require.True(t, time.Now().Before(until))
-		time.Sleep(time.Millisecond)
-	}
+	m.await(func() bool { return len(m.containers()) != 2 }, func() string { return "it does not begin to remove them" })
 	m.kill()
 	m.start()
 	m.gone("removed")
@@ -505,19 +502,21 @@ func refuses(t *testing.T, m *machine) {
 		"network_mode: host": "shares the host's own",
 	} {
 		id := m.submitText(strings.Replace(strings.ReplaceAll(descriptor, "IMAGE", m.images[0]), "deploy: {replicas: 2}", asked, 1))
-		until := time.Now().Add(patience)
-		for {
+		m.await(func() bool {
 			_, conditions := m.only()
 			seen := job.Job{Conditions: conditions}
-			if c := seen.Condition(job.ConditionDegraded); c != nil && c.Status == "True" {
-				require.Equal(t, orchestrator.ReasonDenied, c.Reason)
-				require.Contains(t, c.Message, says)
-				require.Contains(t, c.Message, "which this machine does not allow")
-				break
+			c := seen.Condition(job.ConditionDegraded)
+			if c == nil || c.Status != "True" {
+				return false
 			}
-			require.True(t, time.Now().Before(until), "%s: %v", asked, conditions)
-			time.Sleep(20 * time.Millisecond)
-		}
+			require.Equal(t, orchestrator.ReasonDenied, c.Reason)
+			require.Contains(t, c.Message, says)
+			require.Contains(t, c.Message, "which this machine does not allow")
+			return true
+		}, func() string {
+			_, conditions := m.only()
+			return fmt.Sprintf("%s: %v", asked, conditions)
+		})
 		require.Empty(t, m.containers(), asked)
 		m.delete(id)
 		m.forgotten(id, asked)
@@ -528,16 +527,13 @@ func refuses(t *testing.T, m *machine) {
 // forgotten waits until the controller knows nothing of the application any more.
 func (m *machine) forgotten(id, message string) {
 	m.t.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	m.await(func() bool {
 		r, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, m.URL+"/jobmanager/groups/"+id, http.NoBody)
 		require.NoError(m.t, err)
 		r.Header.Set("Authorization", "Bearer "+m.Token(auth.Operator))
 		resp, err := http.DefaultClient.Do(r)
 		require.NoError(m.t, err)
 		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusNotFound {
-			return
-		}
-		require.True(m.t, time.Now().Before(until), "%s: the controller still has the application", message)
-	}
+		return resp.StatusCode == http.StatusNotFound
+	}, func() string { return message + ": the controller still has the application" })
 }

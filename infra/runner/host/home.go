@@ -50,7 +50,7 @@ func openHome(dir string) (*home, error) {
 	return &home{dir: dir, lock: lock}, nil
 }
 
-func (h *home) close() error { return h.lock.Close() }
+func (h *home) close() error { return localpg.Unlock(h.lock) }
 
 // writeAddress tells the command line where the host serves, until it stops.
 func (h *Host) writeAddress() error {

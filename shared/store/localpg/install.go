@@ -118,7 +118,7 @@ func lockInstall() (unlock func(), err error) {
 	for {
 		f, err := Lock(path)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { _ = Unlock(f) }, nil
 		}
 		if !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
 			return nil, err

@@ -153,7 +153,7 @@ func (s *Server) Restart(ctx context.Context) error {
 
 func (s *Server) release() {
 	if s.lock != nil {
-		_ = s.lock.Close() // releases the lock as well
+		_ = Unlock(s.lock)
 		s.lock = nil
 	}
 	if s.socket != "" && s.socket != s.dir {

@@ -33,7 +33,6 @@ import (
 
 const (
 	envChild       = "LITTORAL_FAULTS_CHILD"       // set in the process that hosts the functions
-	envKillAt      = "LITTORAL_FAULTS_KILL_AT"     // the boundary at which it kills itself; 0 = never
 	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers to deploy to or through, JSON {name: address}; "" = agents poll
 	envKubeconfigs = "LITTORAL_FAULTS_KUBECONFIGS" // the directory for their kubeconfigs, each named after its server
 )
@@ -45,8 +44,15 @@ const nuvlaAPI = "nuvla"
 // function runs, no buffer is flushed, and the process rolls back no transaction.
 type boundaries struct {
 	mu     sync.Mutex
-	passed int
-	killAt int
+	passed int // since the step began
+	killAt int // 0 = never
+}
+
+// begin starts to count anew, for a step that is to end at one of its boundaries.
+func (b *boundaries) begin(killAt int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.passed, b.killAt = 0, killAt
 }
 
 func (b *boundaries) pass() {
@@ -155,13 +161,10 @@ func host() error {
 	if err := settings.Read(os.LookupEnv, "", &c); err != nil {
 		return err
 	}
-	killAt, err := strconv.Atoi(os.Getenv(envKillAt))
-	if err != nil {
-		return err
-	}
-	b := &boundaries{killAt: killAt}
+	b := &boundaries{}
 	var led settings.Lookup
 	if os.Getenv(envAPIs) != "" {
+		var err error
 		if led, err = lead(ctx, b); err != nil {
 			return err
 		}
@@ -178,6 +181,14 @@ func host() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		_, _ = fmt.Fprint(w, b.passed)
+	}))
+	router.Handle("POST /boundaries/{kill}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		killAt, err := strconv.Atoi(r.PathValue("kill"))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		b.begin(killAt)
 	}))
 	// A call is answered before its events are published. Boundaries are counted one call after the other, so the
 	// caller waits here until the events of the last call are published.

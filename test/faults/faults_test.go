@@ -1,13 +1,13 @@
 // Package faults_test kills the functions at every boundary between two effects and shows that the result is the same.
 //
 // The chain is the whole life of an application: submitted, placed, executed, drained, replaced, remediated, stopped,
-// started, deleted. There is a boundary before and after each SQL statement and each publish. The harness counts them
-// in a run without faults and then kills the process, like kill -9, at each in turn. After the kill the user and the
-// agent repeat requests without an answer, the Broker delivers again, and the sweep publishes events that were left in
-// the outbox. In the end every event is delivered three more times in reversed order. The state must then equal that of
-// the run without faults.
+// started, deleted. There is a boundary before and after each SQL statement and each publish. The harness counts those of
+// each step in a run without faults. In the other runs it kills the process, like kill -9, at one boundary of each step,
+// until each boundary has had its turn. After a kill the user and the agent repeat requests without an answer, the Broker
+// delivers again, and the sweep publishes events that were left in the outbox. After each step the state must equal that
+// of the run without faults. In the end every event is delivered three more times in reversed order, which must change nothing.
 //
-// "go test" covers a sample of the boundaries; LITTORAL_FAULTS=all (make faults) covers each.
+// "go test" does some of the runs; LITTORAL_FAULTS=all (make faults) does all, and a number so many of each chain.
 package faults_test
 
 import (
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,8 +37,8 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-// sampled is how many boundaries the short form covers.
-const sampled = 40
+// sampled is how many runs of a chain the short form does.
+const sampled = 4
 
 // workers is how many runs are concurrent; each has its own database.
 const workers = 2
@@ -57,59 +58,123 @@ func TestKilledWhileDeploying(t *testing.T) {
 // TestKilledWhileLinking is about the functions that bring links to clusters.
 func TestKilledWhileLinking(t *testing.T) { sweep(t, newLinkedWorld, (*world).linkedChain) }
 
+// state is what there was after a step.
+type state struct{ step, dump string }
+
 // states runs the chain and returns the state after each of its steps.
-func states(w *world, chain func(*world, func(string))) string {
-	var all []string
-	chain(w, func(step string) { all = append(all, "-- "+step, w.dump()) })
-	return strings.Join(all, "\n")
+func states(w *world, chain func(*world, func(string))) (all []state) {
+	w.t.Helper()
+	chain(w, func(step string) { all = append(all, state{step, w.dump()}) })
+	return all
 }
 
-// sweep runs the chain without faults, and then once for each boundary counted in that run.
-func sweep(t *testing.T, open func(*testing.T, int) *world, chain func(*world, func(string))) {
+// sweep runs the chain without faults, and then as often as it takes to kill the functions at each boundary of each step.
+func sweep(t *testing.T, open func(*testing.T) *world, chain func(*world, func(string))) {
 	t.Helper()
-	reference := open(t, 0)
+	reference := open(t)
 	want := states(reference, chain)
-	total := reference.passed()
 	end := reference.dump()
 	require.NotEmpty(t, want)
-	require.NotContains(t, want, "\noutbox ", "no event may be left")
+	require.NotContains(t, end, "\noutbox ", "no event may be left")
 	reference.repeatAll()
 	same(t, end, reference.dump(), "delivering everything again changed the state")
 
-	stride := max(total/sampled, 1)
-	if os.Getenv("LITTORAL_FAULTS") == "all" {
-		stride = 1
-	}
+	plans := schedule(t, reference.passed, sampled)
 	var covered atomic.Int64
 	t.Run("killed", func(t *testing.T) {
 		slots := make(chan struct{}, workers)
-		for k := 1; k <= total; k += stride {
-			t.Run(fmt.Sprintf("at boundary %d", k), func(t *testing.T) {
+		for i, plan := range plans {
+			t.Run(fmt.Sprintf("run %d", i+1), func(t *testing.T) {
 				t.Parallel()
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				w := open(t, k)
+				w := open(t)
+				w.kills = plan
 				got := states(w, chain)
-				if w.deaths == 0 { // this run had a statement less, for instance because no race made it repeat one
-					require.Less(t, w.passed(), k, "the process was to die once")
-				} else {
-					covered.Add(1)
-				}
-				same(t, want, got, "the fault changed the state")
+				covered.Add(int64(w.deaths))
+				sameStates(t, want, got, plan)
 				w.repeatAll()
 				same(t, end, w.dump(), "delivering everything again changed the state")
 			})
 		}
 	})
-	fmt.Printf("fault sweep: %d of %d boundaries covered\n", covered.Load(), total)
+	fmt.Printf("fault sweep: %d of %d boundaries covered in %d runs\n", covered.Load(), sum(reference.passed), len(plans))
+}
+
+// schedule says for each run at which boundary of each step the functions are killed, so that all runs together cover all
+// boundaries, each once, or as many as fit into fewer runs: as LITTORAL_FAULTS says, or else the number given.
+func schedule(t *testing.T, boundaries map[string]int, runs int) (plans []map[string]int) {
+	t.Helper()
+	most := 0
+	for _, n := range boundaries {
+		most = max(most, n)
+	}
+	switch asked := os.Getenv("LITTORAL_FAULTS"); asked {
+	case "":
+	case "all":
+		runs = most
+	default:
+		var err error
+		runs, err = strconv.Atoi(asked)
+		require.NoError(t, err, "LITTORAL_FAULTS is all, or the number of runs")
+	}
+	runs = min(runs, most)
+	for r := range runs {
+		plan := map[string]int{}
+		for step, n := range boundaries {
+			if share := func(r int) int { return r * n / runs }; share(r+1) > share(r) {
+				plan[step] = share(r) + 1
+			}
+		}
+		plans = append(plans, plan)
+	}
+	return plans
+}
+
+func TestScheduleCoversEachBoundaryOnce(t *testing.T) {
+	t.Setenv("LITTORAL_FAULTS", "all")
+	steps := map[string]int{"submit": 7, "drain": 3, "look": 1, "nothing": 0}
+	seen := map[string]int{}
+	plans := schedule(t, steps, sampled)
+	for _, plan := range plans {
+		for step, at := range plan {
+			seen[fmt.Sprint(step, " ", at)]++
+		}
+	}
+	require.Len(t, plans, 7)
+	require.Len(t, seen, 7+3+1)
+	for at, n := range seen {
+		require.Equal(t, 1, n, at)
+	}
+	t.Setenv("LITTORAL_FAULTS", "2")
+	require.Equal(t, []map[string]int{{"submit": 1, "drain": 1}, {"submit": 4, "drain": 2, "look": 1}}, schedule(t, steps, sampled))
+}
+
+func sum(boundaries map[string]int) (total int) {
+	for _, n := range boundaries {
+		total += n
+	}
+	return total
+}
+
+// sameStates compares step by step, and says at which boundary the functions were killed in the first step that differs.
+func sameStates(t *testing.T, want, got []state, plan map[string]int) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		if w != got[i] {
+			same(t, w.dump, got[i].dump, fmt.Sprintf("after %q, killed at its boundary %d, the state differs (all kills: %v)", w.step, plan[w.step], plan))
+			return
+		}
+	}
 }
 
 func TestBrokerAwayForFiveMinutes(t *testing.T) {
-	reference := newWorld(t, 0)
+	reference := newWorld(t)
 	reference.chain(func(string) {})
 	want := reference.dump()
 
-	w := newWorld(t, 0)
+	w := newWorld(t)
 	w.chain(func(step string) {
 		switch step {
 		case "see the topology":
@@ -137,11 +202,11 @@ func (w *world) away(away bool) {
 // TestPostgresRestarted closes every connection between two steps, like a restart of Postgres. In the middle of steps,
 // a process closes connections again and again.
 func TestPostgresRestarted(t *testing.T) {
-	reference := newWorld(t, 0)
+	reference := newWorld(t)
 	reference.chain(func(string) {})
 	want := reference.dump()
 
-	w := newWorld(t, 0)
+	w := newWorld(t)
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	restarts := 0

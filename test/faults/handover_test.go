@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,18 +46,13 @@ const (
 
 var sideNames = [2]string{"shore", "harbour"}
 
-// newPair returns two controllers. The functions of the one side are killed at the boundary, unless that is 0. The clock of harbour
-// is apart from that of shore.
-func newPair(t *testing.T, side, killAt int, apart time.Duration) *pair {
+// newPair returns two controllers. The clock of harbour is apart from that of shore.
+func newPair(t *testing.T, apart time.Duration) *pair {
 	t.Helper()
 	p := &pair{T: t, cut: -1}
 	var proxies [2]*httptest.Server
 	for i := range p.sides {
-		at := 0
-		if i == side {
-			at = killAt
-		}
-		p.sides[i] = prepare(t, at)
+		p.sides[i] = prepare(t)
 		p.sides[i].clock()
 		proxies[i] = httptest.NewServer(p.network(p.sides[i]))
 		t.Cleanup(proxies[i].Close)
@@ -279,24 +273,40 @@ const (
 // chain hands an application over, changes it there, and brings it back.
 func (p *pair) chain(between func(step string)) {
 	p.Helper()
-	p.submit()
-	between("submit")
-	p.move(there)
-	p.until("harbour acts", func() bool { return p.acts(harbour) })
-	between("move")
-	p.work()
-	between("run there")
-	p.sides[harbour].user(http.MethodPut, "/jobmanager/groups/"+p.id, moved("b"), http.StatusOK)
-	p.settle()
-	p.until("shore has heard", func() bool { return strings.Contains(p.row(shore), "image: b") })
-	between("change it there")
-	p.move(home)
-	p.until("shore acts", func() bool { return p.acts(shore) })
-	p.until("harbour has heard", func() bool { return strings.Contains(p.row(harbour), `"over"`) })
-	between("bring it home")
-	p.work()
-	between("run at home")
+	step := func(name string, do func()) {
+		for _, w := range p.sides {
+			w.begin(name)
+		}
+		do()
+		for _, w := range p.sides {
+			w.reviveNow()
+			w.end()
+		}
+		between(name)
+	}
+	step(submitted, p.submit)
+	step("move", func() {
+		p.move(there)
+		p.until("harbour acts", func() bool { return p.acts(harbour) })
+	})
+	step("run there", p.work)
+	step("change it there", func() {
+		p.sides[harbour].user(http.MethodPut, "/jobmanager/groups/"+p.id, moved("b"), http.StatusOK)
+		p.settle()
+		p.until("shore has heard, which harbour knows", func() bool {
+			return strings.Contains(p.row(shore), "image: b") && strings.Contains(p.row(harbour), "image: b")
+		})
+	})
+	step("bring it home", func() {
+		p.move(home)
+		p.until("shore acts", func() bool { return p.acts(shore) })
+		p.until("harbour has heard", func() bool { return strings.Contains(p.row(harbour), `"over"`) })
+	})
+	step(atHome, p.work)
 }
+
+// submitted and atHome are the steps before and after the hand-over, whose boundaries are no others than of any application.
+const submitted, atHome = "submit", "run at home"
 
 // row is the hand-over as one side has it.
 func (p *pair) row(side int) (line string) {
@@ -330,64 +340,46 @@ func (p *pair) neverTwo() {
 	require.Greater(p, p.seen, 20)
 }
 
-func (p *pair) states() string {
-	var all []string
-	p.chain(func(step string) { all = append(all, "-- "+step, p.dump()) })
-	return strings.Join(all, "\n")
-}
-
-// sampledMoves is how many boundaries of each side the short form covers.
-const sampledMoves = 4
+// sampledMoves is how many runs for each side the short form does.
+const sampledMoves = 2
 
 // TestKilledWhileHandedOver kills the functions of either side at every boundary of a hand-over and of the way back.
 func TestKilledWhileHandedOver(t *testing.T) {
-	reference := newPair(t, shore, 0, 0)
-	var from, to [2]int // the boundaries of the hand-over: those before and after it are no others than of any application
-	var all []string
-	reference.chain(func(step string) {
-		all = append(all, "-- "+step, reference.dump())
-		for side, w := range reference.sides {
-			switch step {
-			case "submit":
-				from[side] = w.passed() + 1
-			case "bring it home":
-				to[side] = w.passed()
-			}
-		}
-	})
-	want := strings.Join(all, "\n")
-	reference.neverTwo()
-	require.NotContains(t, want, "\noutbox ", "no event may be left")
+	states := func(p *pair) (all []state) {
+		p.chain(func(step string) { all = append(all, state{step, p.dump()}) })
+		p.neverTwo()
+		return all
+	}
+	reference := newPair(t, 0)
+	want := states(reference)
+	require.NotContains(t, reference.dump(), "\noutbox ", "no event may be left")
 	slots := make(chan struct{}, workers)
 	var covered, instants atomic.Int64
-	total := to[shore] + to[harbour] - from[shore] - from[harbour] + 2
+	total, runs := 0, 0
 	t.Run("killed", func(t *testing.T) {
-		for side := range reference.sides {
-			stride := max((to[side]-from[side])/sampledMoves, 1)
-			switch every, err := strconv.Atoi(os.Getenv("LITTORAL_FAULTS")); {
-			case os.Getenv("LITTORAL_FAULTS") == "all":
-				stride = 1
-			case err == nil:
-				stride = max(every, 1)
-			}
-			for k := from[side] + stride/2; k <= to[side]; k += stride {
-				t.Run(fmt.Sprintf("%s at boundary %d", sideNames[side], k), func(t *testing.T) {
+		for side, w := range reference.sides {
+			delete(w.passed, submitted)
+			delete(w.passed, atHome)
+			total += sum(w.passed)
+			plans := schedule(t, w.passed, sampledMoves)
+			runs += len(plans)
+			for i, plan := range plans {
+				t.Run(fmt.Sprintf("%s, run %d", sideNames[side], i+1), func(t *testing.T) {
 					t.Parallel()
 					slots <- struct{}{}
 					defer func() { <-slots }()
-					p := newPair(t, side, k, 0)
-					got := p.states()
-					if p.sides[side].deaths > 0 {
-						covered.Add(1)
-					}
-					same(t, want, got, "the fault changed the state")
-					p.neverTwo()
+					p := newPair(t, 0)
+					p.sides[side].kills = plan
+					got := states(p)
+					covered.Add(int64(p.sides[side].deaths))
+					sameStates(t, want, got, plan)
 					instants.Add(int64(p.seen))
 				})
 			}
 		}
 	})
-	fmt.Printf("hand-over: %d of %d boundaries of both sides covered; 0 of %d instants had two that act\n", covered.Load(), total, instants.Load())
+	fmt.Printf("hand-over: %d of %d boundaries of both sides covered in %d runs; 0 of %d instants had two that act\n",
+		covered.Load(), total, runs, instants.Load())
 }
 
 const tenMinutes, step = 10 * time.Minute, 30 * time.Second
@@ -407,7 +399,7 @@ func TestTheNetworkIsCutForTenMinutes(t *testing.T) {
 			defer func() { <-slots }()
 			var ends []string
 			for _, apart := range clocks {
-				p := newPair(t, shore, 0, apart)
+				p := newPair(t, apart)
 				p.partition(cut)
 				p.neverTwo()
 				ends = append(ends, p.dump())

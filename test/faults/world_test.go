@@ -47,15 +47,18 @@ type world struct {
 	broker *inprocess.Broker
 	sink   *httptest.Server
 
-	child    *exec.Cmd
-	ended    chan struct{} // closed when the child has ended
-	address  string
-	deaths   int
-	killAt   int // for the next child
-	tokens   map[string]string
-	repeats  int               // of the last call of an agent
-	refused  int               // deliveries that are to be repeated
-	promoted map[string]string // job and epoch -> the agent that was told it owns the job
+	child        *exec.Cmd
+	ended        chan struct{} // closed when the child has ended
+	address      string
+	deaths       int
+	deathsBefore int            // the present step
+	steps        []string       // that began, in order
+	passed       map[string]int // how many boundaries each step had that nothing ended
+	kills        map[string]int // at which boundary of a step the functions are killed, counted from 1
+	tokens       map[string]string
+	repeats      int               // of the last call of an agent
+	refused      int               // deliveries that are to be repeated
+	promoted     map[string]string // job and epoch -> the agent that was told it owns the job
 
 	managed *managed // nil = agents poll
 
@@ -80,9 +83,9 @@ type managed struct {
 }
 
 // newWorld returns a world whose jobs are done by agents that poll.
-func newWorld(t *testing.T, killAt int) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := prepare(t, killAt)
+	w := prepare(t)
 	w.start()
 	return w
 }
@@ -91,18 +94,18 @@ func newWorld(t *testing.T, killAt int) *world {
 var clusters = []string{"one", "two"}
 
 // newHubWorld returns a world in which our own functions do the jobs, through a hub and its agents.
-func newHubWorld(t *testing.T, killAt int) *world {
+func newHubWorld(t *testing.T) *world {
 	t.Helper()
-	return hubWorld(t, killAt, false)
+	return hubWorld(t, false)
 }
 
 // newLinkedWorld is newHubWorld with clusters that are peers of ClusterLink.
-func newLinkedWorld(t *testing.T, killAt int) *world {
+func newLinkedWorld(t *testing.T) *world {
 	t.Helper()
-	return hubWorld(t, killAt, true)
+	return hubWorld(t, true)
 }
 
-func hubWorld(t *testing.T, killAt int, linked bool) *world {
+func hubWorld(t *testing.T, linked bool) *world {
 	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
 	servers := startClusters(t)
@@ -114,7 +117,7 @@ func hubWorld(t *testing.T, killAt int, linked bool) *world {
 		agents[name] = kubeapi.Join(t, hub, servers[name], name)
 	}
 	servers["hub"] = hub
-	w := prepare(t, killAt)
+	w := prepare(t)
 	w.managed = ofKubernetes(t, servers)
 	w.managed.linked = linked
 	w.managed.orchestrator, w.managed.apis = "ocm", map[string]string{"hub": hub.URL}
@@ -139,10 +142,10 @@ func hubWorld(t *testing.T, killAt int, linked bool) *world {
 }
 
 // newClusterWorld returns a world in which our own functions do the jobs, directly on the clusters.
-func newClusterWorld(t *testing.T, killAt int) *world {
+func newClusterWorld(t *testing.T) *world {
 	t.Helper()
 	servers := startClusters(t)
-	w := prepare(t, killAt)
+	w := prepare(t)
 	w.managed = ofKubernetes(t, servers)
 	w.managed.orchestrator, w.managed.apis = "kubernetes", map[string]string{}
 	for name, server := range servers {
@@ -159,13 +162,13 @@ func newClusterWorld(t *testing.T, killAt int) *world {
 }
 
 // newNuvlaWorld returns a world in which our own functions have Nuvla run compose files on its edges.
-func newNuvlaWorld(t *testing.T, killAt int) *world {
+func newNuvlaWorld(t *testing.T) *world {
 	t.Helper()
 	server := nuvla.Start(t)
 	for _, name := range clusters {
 		server.AddEdge(name, nuvla.Docker)
 	}
-	w := prepare(t, killAt)
+	w := prepare(t)
 	w.managed = &managed{
 		orchestrator: "nuvla", engine: topology.Docker, crate: composed, apis: map[string]string{nuvlaAPI: server.URL},
 		environment: func(string) []string {
@@ -215,11 +218,13 @@ func startClusters(t *testing.T) map[string]*kubeapi.Server {
 	return servers
 }
 
-func prepare(t *testing.T, killAt int) *world {
+func prepare(t *testing.T) *world {
 	t.Helper()
 	broker, err := inprocess.NewBroker(triggers.Files)
 	require.NoError(t, err)
-	w := &world{t: t, killAt: killAt, broker: broker, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}}
+	w := &world{
+		t: t, broker: broker, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}, passed: map[string]int{},
+	}
 	w.db, err = store.Open(t.Context(), store.Config{DatabaseURL: w.url, MaxConns: 2}, w.broker, nil)
 	require.NoError(t, err)
 	w.issuer = inprocess.NewIssuer(t)
@@ -248,7 +253,7 @@ func (w *world) start() {
 	w.t.Helper()
 	w.child = exec.CommandContext(w.t.Context(), os.Args[0], "-test.run=^$")
 	config := w.issuer.Config()
-	w.child.Env = append(os.Environ(), envChild+"=1", envKillAt+"="+strconv.Itoa(w.killAt),
+	w.child.Env = append(os.Environ(), envChild+"=1",
 		"DATABASE_URL="+w.url, "K_SINK="+w.sink.URL, "OUTBOX_AGE=0s",
 		"PUBLISH_AT_ONCE=1", // so that the boundaries are the same in each run
 		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
@@ -281,7 +286,7 @@ func (m *managed) environ(t *testing.T) []string {
 	return append(m.environment(kubeconfigs), envAPIs+"="+string(apis), envKubeconfigs+"="+kubeconfigs, "DEPLOY_WAIT=0s")
 }
 
-// revive restarts the functions after they were killed; the new process is not killed. A call may also fail because a
+// revive restarts the functions after they were killed; the new process is not killed in the same step. A call may also fail because a
 // busy machine runs out of ports: then the process is alive, and the call is retried.
 func (w *world) revive() {
 	w.t.Helper()
@@ -292,7 +297,6 @@ func (w *world) revive() {
 	}
 	require.Equal(w.t, "signal: killed", w.child.ProcessState.String(), "the functions may end by the kill only")
 	w.deaths++
-	w.killAt = 0
 	w.start()
 }
 
@@ -441,12 +445,43 @@ func (w *world) deliverAll() {
 	}
 }
 
-// passed asks the present child for the number of boundaries so far.
-func (w *world) passed() int {
-	a := w.call("", http.MethodGet, "/boundaries", nil, "")
-	n, err := strconv.Atoi(string(a.body))
+// begin begins a step: the functions are killed at one of its boundaries, if they are to be.
+func (w *world) begin(step string) {
+	w.t.Helper()
+	require.NotContains(w.t, w.steps, step)
+	w.steps = append(w.steps, step)
+	w.control(http.MethodPost, fmt.Sprintf("/boundaries/%d", w.kills[step]))
+	w.deathsBefore = w.deaths
+}
+
+// end ends the step that began last. It counts its boundaries, unless the functions were killed at one of them.
+func (w *world) end() {
+	w.t.Helper()
+	if w.deaths > w.deathsBefore {
+		return
+	}
+	step := w.steps[len(w.steps)-1]
+	n, err := strconv.Atoi(w.control(http.MethodGet, "/boundaries"))
 	require.NoError(w.t, err)
-	return n
+	w.passed[step] = n
+	if kill := w.kills[step]; kill > 0 { // this run had a statement less, for instance because no race made it repeat one
+		require.Less(w.t, n, kill, "the functions were to die in %q", step)
+		w.control(http.MethodPost, "/boundaries/0")
+	}
+}
+
+// control talks to the process of the functions about its boundaries, while it does nothing else.
+func (w *world) control(method, path string) string {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.address+path, http.NoBody)
+	require.NoError(w.t, err)
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(w.t, err)
+	text, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	require.NoError(w.t, err)
+	require.Equal(w.t, http.StatusOK, resp.StatusCode)
+	return string(text)
 }
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -49,7 +50,7 @@ func (c *suggestionsCommand) Run(s *session) error {
 	for i := range list {
 		w := &list[i]
 		rows[i] = []string{
-			shortID(w.ID), or(w.AppName), or(strings.Trim(w.Component, "*")), w.Remediation, or(w.Value), s.age(w.Since),
+			shortID(w.ID), or(w.AppName), or(strings.Trim(w.Component, "*")), w.Remediation, or(rounded(w.Value)), s.age(w.Since),
 			or(strings.TrimPrefix(w.PolicyName, w.AppName+"-"+w.App+"-")), // as its descriptor calls it
 		}
 	}
@@ -60,6 +61,15 @@ func (c *suggestionsCommand) Run(s *session) error {
 	}
 	s.screen.line("Confirm one with: littoral suggestion confirm %s", shortID(list[0].ID))
 	return nil
+}
+
+// rounded shortens a number; another text stays as it is.
+func rounded(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return number(&v)
 }
 
 type suggestionCommand struct {

@@ -283,7 +283,6 @@ test("a suggested remediation is done by a click, and another is dismissed", asy
   await doIt.waitFor();
   await page.getByText("Suggested, and waiting for you").waitFor();
   const first = await where();
-  await page.screenshot({ path: `${process.env.LITTORAL_SCREENSHOTS ?? "/tmp"}/suggested.png` }).catch(() => {});
   await doIt.click();
   await page.getByText("reallocate advised/web follows").waitFor();
   await page.goto(`${server}/console/#/applications/${app.id}/timeline`);

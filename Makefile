@@ -194,7 +194,7 @@ deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLA
 
 .PHONY: e2e-knative
 e2e-knative: $(KO) ## test the cluster of KUBECONFIG end to end, after "make deploy" with the same KO_DOCKER_REPO and OVERLAY
-	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative
+	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 120m -v ./test/e2e/knative
 
 .PHONY: undeploy
 undeploy: ## remove Littoral from the cluster, with its database: [OVERLAY=...] [FORCE=1]

@@ -208,6 +208,9 @@ import (
 	policymanagerrule "github.com/littoral-project/littoral/functions/policymanager/rule"
 	policymanagerstats "github.com/littoral-project/littoral/functions/policymanager/stats"
 	policymanagerstatus "github.com/littoral-project/littoral/functions/policymanager/status"
+	policymanagersuggestionconfirm "github.com/littoral-project/littoral/functions/policymanager/suggestion-confirm"
+	policymanagersuggestiondismiss "github.com/littoral-project/littoral/functions/policymanager/suggestion-dismiss"
+	policymanagersuggestionlist "github.com/littoral-project/littoral/functions/policymanager/suggestion-list"
 	policymanagertemplatelist "github.com/littoral-project/littoral/functions/policymanager/template-list"
 	policymanagervariabledelete "github.com/littoral-project/littoral/functions/policymanager/variable-delete"
 	policymanagervariablelist "github.com/littoral-project/littoral/functions/policymanager/variable-list"
@@ -463,6 +466,9 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-rule":                  function.NewEntry("policymanager-rule", policymanagerrule.Spec, policymanagerrule.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-stats":                 function.NewEntry("policymanager-stats", policymanagerstats.Spec, policymanagerstats.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-status":                function.NewEntry("policymanager-status", policymanagerstatus.Spec, policymanagerstatus.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-suggestion-confirm":    function.NewEntry("policymanager-suggestion-confirm", policymanagersuggestionconfirm.Spec, policymanagersuggestionconfirm.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-suggestion-dismiss":    function.NewEntry("policymanager-suggestion-dismiss", policymanagersuggestiondismiss.Spec, policymanagersuggestiondismiss.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-suggestion-list":       function.NewEntry("policymanager-suggestion-list", policymanagersuggestionlist.Spec, policymanagersuggestionlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-template-list":         function.NewEntry("policymanager-template-list", policymanagertemplatelist.Spec, policymanagertemplatelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-delete":       function.NewEntry("policymanager-variable-delete", policymanagervariabledelete.Spec, policymanagervariabledelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-list":         function.NewEntry("policymanager-variable-list", policymanagervariablelist.Spec, policymanagervariablelist.New),

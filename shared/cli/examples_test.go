@@ -31,6 +31,7 @@ var elsewhere = map[string]string{
 	"login": "TestLoginByDevice in test/e2e/login", "auth login": "the same", "auth logout": "the same", "up": "infra/runner/littoral-up",
 	"console": "TestConsole", "doctor": "TestDoctor", "drain": "TestDrain", "replay": "TestReplay",
 	"scale": "TestScaleAndPin", "logs": "TestLogs",
+	"suggestions": "TestSuggestions", "suggestion confirm": "the same", "suggestion dismiss": "the same",
 	"move": "TestAnApplicationMovesBetweenTwoHosts in infra/runner/host", "policy render": "test/e2e/telemetry", "policy backtest": "the same",
 }
 

@@ -35,37 +35,39 @@ type commands struct {
 	Context   string `help:"Context of the server (LITTORAL_CONTEXT; see: littoral context)." placeholder:"NAME" complete:"context"`
 	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
 
-	Apply       applyCommand      `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
-	Submit      submitCommand     `cmd:"" group:"Applications:" help:"Create another application (apply --new)."`
-	Plan        planCommand       `cmd:"" group:"Applications:" help:"Show what apply would change."`
-	Diff        diffCommand       `cmd:"" group:"Applications:" help:"Show which fields of an application a descriptor changes."`
-	Explain     explainCommand    `cmd:"" group:"Applications:" help:"Say why components go where they do."`
-	Start       startCommand      `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
-	Stop        stopCommand       `cmd:"" group:"Applications:" help:"Remove what runs of an application, but keep it."`
-	Delete      deleteCommand     `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
-	History     historyCommand    `cmd:"" group:"Applications:" help:"List the descriptors that an application was given."`
-	Rollback    rollbackCommand   `cmd:"" group:"Applications:" help:"Give an application a descriptor that it had."`
-	Edit        editCommand       `cmd:"" group:"Applications:" help:"Change the descriptor of an application in your editor."`
-	Scale       scaleCommand      `cmd:"" group:"Applications:" help:"Change how many replicas a component has."`
-	Pin         pinCommand        `cmd:"" group:"Applications:" help:"Fix a component to a node."`
-	Whatif      whatifCommand     `cmd:"" group:"Nodes:" help:"Say what would happen, and change nothing."`
-	Cordon      cordonCommand     `cmd:"" group:"Nodes:" help:"Close a node to new components."`
-	Uncordon    uncordonCommand   `cmd:"" group:"Nodes:" help:"Open a node again that was cordoned or drained."`
-	Drain       drainCommand      `cmd:"" group:"Nodes:" help:"Close a node and move its components elsewhere."`
-	Move        moveCommand       `cmd:"" group:"Applications:" help:"Hand an application over to another controller."`
-	Wait        waitCommand       `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
-	Get         getCommand        `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
-	Controllers getControllers    `cmd:"" group:"Looking:" help:"List controllers that the lighthouse knows (get controllers)."`
-	Describe    describeCommand   `cmd:"" group:"Looking:" help:"Show all of one application."`
-	Top         topCommand        `cmd:"" group:"Looking:" help:"Show what nodes and applications use."`
-	Tree        treeCommand       `cmd:"" group:"Looking:" help:"Show an application down to its objects and policies."`
-	Violations  violationsCommand `cmd:"" group:"Looking:" help:"List the policies that are violated."`
-	Policy      policyCommand     `cmd:"" group:"Applications:" help:"Activate, deactivate and change a policy."`
-	Events      eventsCommand     `cmd:"" group:"Looking:" help:"Show what happened."`
-	Logs        logsCommand       `cmd:"" group:"Looking:" help:"Show what an application writes, wherever it runs."`
-	Replay      replayCommand     `cmd:"" group:"Looking:" help:"Send an event again that a function did not take."`
-	Fleet       fleetCommand      `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
-	Up          upCommand         `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
+	Apply       applyCommand       `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
+	Submit      submitCommand      `cmd:"" group:"Applications:" help:"Create another application (apply --new)."`
+	Plan        planCommand        `cmd:"" group:"Applications:" help:"Show what apply would change."`
+	Diff        diffCommand        `cmd:"" group:"Applications:" help:"Show which fields of an application a descriptor changes."`
+	Explain     explainCommand     `cmd:"" group:"Applications:" help:"Say why components go where they do."`
+	Start       startCommand       `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
+	Stop        stopCommand        `cmd:"" group:"Applications:" help:"Remove what runs of an application, but keep it."`
+	Delete      deleteCommand      `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
+	History     historyCommand     `cmd:"" group:"Applications:" help:"List the descriptors that an application was given."`
+	Rollback    rollbackCommand    `cmd:"" group:"Applications:" help:"Give an application a descriptor that it had."`
+	Edit        editCommand        `cmd:"" group:"Applications:" help:"Change the descriptor of an application in your editor."`
+	Scale       scaleCommand       `cmd:"" group:"Applications:" help:"Change how many replicas a component has."`
+	Pin         pinCommand         `cmd:"" group:"Applications:" help:"Fix a component to a node."`
+	Whatif      whatifCommand      `cmd:"" group:"Nodes:" help:"Say what would happen, and change nothing."`
+	Cordon      cordonCommand      `cmd:"" group:"Nodes:" help:"Close a node to new components."`
+	Uncordon    uncordonCommand    `cmd:"" group:"Nodes:" help:"Open a node again that was cordoned or drained."`
+	Drain       drainCommand       `cmd:"" group:"Nodes:" help:"Close a node and move its components elsewhere."`
+	Move        moveCommand        `cmd:"" group:"Applications:" help:"Hand an application over to another controller."`
+	Wait        waitCommand        `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
+	Get         getCommand         `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
+	Controllers getControllers     `cmd:"" group:"Looking:" help:"List controllers that the lighthouse knows (get controllers)."`
+	Describe    describeCommand    `cmd:"" group:"Looking:" help:"Show all of one application."`
+	Top         topCommand         `cmd:"" group:"Looking:" help:"Show what nodes and applications use."`
+	Tree        treeCommand        `cmd:"" group:"Looking:" help:"Show an application down to its objects and policies."`
+	Violations  violationsCommand  `cmd:"" group:"Looking:" help:"List the policies that are violated."`
+	Suggestions suggestionsCommand `cmd:"" group:"Looking:" help:"List remediations that wait for a person."`
+	Suggestion  suggestionCommand  `cmd:"" group:"Applications:" help:"Confirm or dismiss a suggested remediation."`
+	Policy      policyCommand      `cmd:"" group:"Applications:" help:"Activate, deactivate and change a policy."`
+	Events      eventsCommand      `cmd:"" group:"Looking:" help:"Show what happened."`
+	Logs        logsCommand        `cmd:"" group:"Looking:" help:"Show what an application writes, wherever it runs."`
+	Replay      replayCommand      `cmd:"" group:"Looking:" help:"Send an event again that a function did not take."`
+	Fleet       fleetCommand       `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
+	Up          upCommand          `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
 	Generate generateCommand `cmd:"" group:"Laptop:" help:"Make up clusters, applications and measurements."`
 

@@ -123,6 +123,9 @@ func (r *reader) common(p *appmodel.Policy, f *fields, otherwise string) {
 	if v, path := f.get("forecast"); v != nil {
 		p.Forecast = r.duration(v, path)
 	}
+	if v, path := f.get("confirm"); v != nil {
+		p.Confirm = r.truth(v, path)
+	}
 	v, path := f.get("properties")
 	if v == nil {
 		return
@@ -137,6 +140,9 @@ func (r *reader) common(p *appmodel.Policy, f *fields, otherwise string) {
 	}
 	if v, path := properties.get("forecast"); v != nil {
 		p.Forecast = r.duration(v, path)
+	}
+	if v, path := properties.get("confirm"); v != nil {
+		p.Confirm = r.truth(v, path)
 	}
 }
 

@@ -106,7 +106,40 @@ func post(path string, body func(*scene) any) maker {
 
 func usage(s *scene) any { return s.usage(unheard()) }
 
+// overSuggestion makes a request about a new suggestion.
+func overSuggestion(answer string) maker {
+	return func(ctx context.Context, s *scene) (ask, error) {
+		policy := s.usage(unheard())
+		policy["properties"] = map[string]any{"confirm": true}
+		policy["action"] = map[string]any{"url": "", "httpMethod": "POST", "extraParams": map[string]any{"remediation": "scale-up"}}
+		id, err := s.create(ctx, policy)
+		if err != nil {
+			return ask{}, err
+		}
+		if err := s.fire(ctx, id); err != nil {
+			return ask{}, err
+		}
+		var waiting []struct {
+			ID       string `json:"id"`
+			PolicyID string `json:"policyId"`
+		}
+		if err := s.system.call(ctx, "operator", http.MethodGet, registryPath+"/suggestions", nil, &waiting); err != nil {
+			return ask{}, err
+		}
+		for _, w := range waiting {
+			if w.PolicyID == id {
+				return ask{client: "operator", method: http.MethodPost, path: registryPath + "/suggestions/" + w.ID + "/" + answer}, nil
+			}
+		}
+		return ask{}, fmt.Errorf("policy %s suggests nothing", id)
+	}
+}
+
 var policyCases = map[string]maker{
+	"policymanager-suggestion-list":    get("viewer", registryPath+"/suggestions"),
+	"policymanager-suggestion-confirm": overSuggestion("confirm"),
+	"policymanager-suggestion-dismiss": overSuggestion("dismiss"),
+
 	"policymanager-home":          get("", "/polman/healthz"),
 	"policymanager-metrics":       get("viewer", "/polman/metrics"),
 	"policymanager-policy-get":    get("viewer", registryPath+"/policies/{policy}"),

@@ -27,6 +27,9 @@ func init() {
 		method, path, _ := strings.Cut(route, " ")
 		bodies[route], bodies[method+" /polman"+path] = reads, reads
 	}
+	for _, answer := range []string{"confirm", "dismiss"} {
+		bodies["POST /polman/registry/api/v1/suggestions/{sid}/"+answer] = nothing
+	}
 }
 
 // policyFitting returns a body that a route of the policy manager accepts.

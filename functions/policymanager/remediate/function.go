@@ -73,6 +73,9 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	}
 	a.Remediation = string(r)
 	if r != job.NoRemediation {
+		if p.Properties.Confirm && a.ConfirmedBy == "" {
+			return a.Suggest(ctx, tx)
+		}
 		if held, err := a.Brake(ctx, tx, p, f.config.Brakes); err != nil || held {
 			return err
 		}

@@ -9,6 +9,8 @@ const (
 	PolicySkipped    = "policy.skipped"    // nothing was done about a violation
 	PolicyStayed     = "policy.stayed"     // a component had nowhere else to go
 	PolicyHeld       = "policy.held"       // a remediation waits
+	PolicySuggested  = "policy.suggested"  // a remediation waits for a person
+	PolicyConfirmed  = "policy.confirmed"  // a person wants it done
 	PolicyRefused    = "policy.refused"    // it cannot be watched
 	PolicyUnclear    = "policy.unclear"    // an alert of it cannot be understood
 )

@@ -24,12 +24,13 @@ import (
 // ActionStatus says what became of an action.
 type ActionStatus string
 
-// The statuses. A held action is tried again; done and skipped ones are over.
+// The statuses. A held action is tried again, a suggested one waits for a person; done and skipped ones are over.
 const (
-	Pending ActionStatus = "pending"
-	Held    ActionStatus = "held"
-	Done    ActionStatus = "done"
-	Skipped ActionStatus = "skipped"
+	Pending   ActionStatus = "pending"
+	Held      ActionStatus = "held"
+	Suggested ActionStatus = "suggested"
+	Done      ActionStatus = "done"
+	Skipped   ActionStatus = "skipped"
 )
 
 // Action is what is to be done about one violation.
@@ -41,10 +42,11 @@ type Action struct {
 	Remediation string             `db:"remediation"`
 	Status      ActionStatus       `db:"status"`
 	Detail      string             `db:"detail"`
+	ConfirmedBy string             `db:"confirmed_by"`
 	Violation   registry.Violation `db:"violation"`
 }
 
-const selectAction = `select id, policy_id, instance, component, remediation, status, detail, violation
+const selectAction = `select id, policy_id, instance, component, remediation, status, detail, confirmed_by, violation
 from policy_actions where id = $1 for update`
 
 // LockAction returns the action for a violation and locks it for this transaction; nil when there is none.

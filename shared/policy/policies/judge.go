@@ -57,6 +57,9 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	if !outcome.Ended {
 		return nil
 	}
+	if err := p.withdraw(ctx, tx); err != nil {
+		return err
+	}
 	const kept = "is kept again"
 	goesOn := func(about string) bool { return about == instance || about == "" }
 	if !slices.ContainsFunc(p.State.Instances(), goesOn) {

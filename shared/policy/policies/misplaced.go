@@ -20,6 +20,9 @@ from policies where (instance = $1 or instance = '*' or instance like '/%') and 
 
 // releaseAll calls releaseMisplaced for a policy that was violated and no longer is.
 func (p *Policy) releaseAll(ctx context.Context, tx *store.Tx, before registry.State, why string) error {
+	if err := p.withdraw(ctx, tx); err != nil {
+		return err
+	}
 	for _, instance := range before.Instances() {
 		if err := p.releaseMisplaced(ctx, tx, cmp.Or(instance, p.Instance), why); err != nil {
 			return err

@@ -282,6 +282,7 @@ func (m *maker) properties(d *appmodel.Policy, path string) Properties {
 	if d.Forecast > 0 {
 		p.Forecast = template.FormatDuration(max(d.Forecast, time.Millisecond))
 	}
+	p.Confirm = d.Confirm
 	if oneoff, ok := d.Properties["oneoff"]; ok {
 		if p.Oneoff, ok = oneoff.(bool); !ok {
 			m.faults.Add(path+".properties.oneoff", 0, "must be true or false")

@@ -40,6 +40,7 @@ type Properties struct {
 	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's own
 	PendingInterval string `json:"pendingInterval,omitempty"` // how long it must be violated before that counts
 	Forecast        string `json:"forecast,omitempty"`        // how far ahead a violation that is foreseen counts; empty: not at all
+	Confirm         bool   `json:"confirm,omitempty"`         // its remediation is only suggested, until a person confirms it
 }
 
 // ActionWebhook is the only type of action; a callback by service name becomes one too.
@@ -153,6 +154,9 @@ func (p *Policy) Check() error {
 	p.Spec.check(&faults)
 	p.Action.check(&faults)
 	p.Properties.check(&faults)
+	if p.Properties.Confirm && p.Action.URL != "" {
+		faults.Add("properties.confirm", 0, "a policy that calls a URL has no remediation that could be confirmed")
+	}
 	p.Variables.check(&faults)
 	return faults.Err("the policy is not valid")
 }

@@ -270,6 +270,35 @@ test("a limit that is dragged is tried out over what was measured, and nothing i
   assert.deepEqual(page.complaints, []);
 });
 
+test("a suggested remediation is done by a click, and another is dismissed", async (t) => {
+  // Any use of the processor violates it, so the alert is real.
+  const answer = await api("admin", "POST", "/jobmanager/groups", descriptor("advised").replace("    manifests:", "    policies: [{name: busy, type: custom, fromTemplate: app-host-cpu-usage-perc, variables: {threshold: 0}, remediation: redeploy, confirm: true}]\n    manifests:"));
+  assert.equal(answer.status, 201, await answer.clone().text());
+  const app = await answer.json();
+  t.after(() => api("admin", "DELETE", `/jobmanager/groups/${app.id}?stop=true`));
+  const page = await open(t, "operator");
+  await page.goto(`${server}/console/#/applications/${app.id}`);
+  const where = async () => (await (await api("viewer", "GET", `/jobmanager/groups/${app.id}`)).json()).jobs[0].targets.node_name;
+  const doIt = page.getByRole("button", { name: "Do it: reallocate advised/web" });
+  await doIt.waitFor();
+  await page.getByText("Suggested, and waiting for you").waitFor();
+  const first = await where();
+  await doIt.click();
+  await page.getByText("reallocate advised/web follows").waitFor();
+  await page.goto(`${server}/console/#/applications/${app.id}/timeline`);
+  await page.getByText(/reallocate is confirmed by/).first().waitFor();
+  // It is busy where it is now, too.
+  const dismiss = page.getByRole("button", { name: "Dismiss: reallocate advised/web" });
+  await dismiss.waitFor();
+  const second = await where();
+  assert.notEqual(second, first);
+  await dismiss.click();
+  await page.getByText("reallocate advised/web is dismissed").waitFor();
+  await dismiss.waitFor({ state: "detached" });
+  assert.equal(await where(), second);
+  assert.deepEqual(page.complaints, []);
+});
+
 test("nodes are coloured by what the choice of a component says of them", async (t) => {
   const app = await submit(t, "judged");
   const page = await open(t, "viewer");

@@ -31,6 +31,7 @@ export type Course = Schemas["Course"];
 export type Courses = Schemas["Courses"];
 export type LogLine = Schemas["LogLine"];
 export type LogMove = Schemas["LogMove"];
+export type Suggestion = Schemas["Suggestion"];
 export type Link = Schemas["MeasuredLink"];
 
 /** Node and Cluster are the parts of the taxonomy that the console shows; numbers that nobody measured are missing. */
@@ -162,6 +163,8 @@ export const api = {
   render: (p: PolicyDefinition) => call<PolicyPreview>(`${registry}/render`, { method: "POST", body: JSON.stringify(p) }),
   backtest: (policy: PolicyDefinition, from: string) =>
     call<PolicyPast>(`${registry}/backtest`, { method: "POST", body: JSON.stringify({ policy, from }) }),
+  suggestions: (app?: string) => call<Suggestion[]>(`${registry}/suggestions${app ? `?app=${id(app)}` : ""}`),
+  decide: (key: string, answer: "confirm" | "dismiss") => call<unknown>(`${registry}/suggestions/${id(key)}/${answer}`, { method: "POST" }),
   series: (query: Record<string, string>) => call<Courses>(`/telemetry/series?${new URLSearchParams(query)}`),
   metadata: () => call<MdmState>("/mdm/state"),
   entities: (type: string) => call<Entity[]>(`/mdm/graph/entity/type/${id(type)}?limit=1000`, { method: "POST", body: "{}" }),

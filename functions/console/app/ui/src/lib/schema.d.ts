@@ -1935,6 +1935,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/polman/registry/api/v1/suggestions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Remediations that wait for a person
+         * @description Of policies with the property confirm; oldest first, at most 500. They end with their violations.
+         */
+        get: operations["listSuggestions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/polman/registry/api/v1/suggestions/{sid}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The suggestion; its id is that of the violation.
+                 * @example 5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11
+                 */
+                sid: components["parameters"]["Sid"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a suggested remediation carried out
+         * @description Twice is no fault. A brake on remediations may hold it back for a while, as any other.
+         */
+        post: operations["confirmSuggestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/polman/registry/api/v1/suggestions/{sid}/dismiss": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The suggestion; its id is that of the violation.
+                 * @example 5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11
+                 */
+                sid: components["parameters"]["Sid"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a suggested remediation without doing it
+         * @description Twice is no fault. The next violation is suggested anew.
+         */
+        post: operations["dismissSuggestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/registry/api/v1/policies": {
         parameters: {
             query?: never;
@@ -6119,6 +6191,8 @@ export interface components {
                 pendingInterval?: string;
                 /** @description How far ahead a violation counts that the course of late leads to, such as 30m; its expression ends in a comparison with a number. */
                 forecast?: string;
+                /** @description Its remediation is only suggested, until a person confirms it. */
+                confirm?: boolean;
             };
         };
         Policy: {
@@ -6156,6 +6230,21 @@ export interface components {
             createdAt?: components["schemas"]["Time"];
             updatedAt?: components["schemas"]["Time"];
         } & WithRequired<components["schemas"]["PolicyDefinition"], "name" | "subject" | "spec" | "action" | "variables" | "properties">;
+        /** @description A remediation that waits for a person. */
+        Suggestion: {
+            id: components["schemas"]["Id"];
+            policyId: components["schemas"]["Id"];
+            policyName: string;
+            appInstance: string;
+            appName: string;
+            appComponent: string;
+            remediation: string;
+            /** @description What violated the policy. */
+            currentValue: string;
+            /** @description The named threshold, or __out_of_range__. */
+            threshold: string | null;
+            since: components["schemas"]["Time"];
+        };
         PolicyStats: {
             total?: number;
             /** @description Enforced or violated. */
@@ -7328,6 +7417,11 @@ export interface components {
         JobUuid: components["schemas"]["Id"];
         /** @description The versions, as `ETag` gave them, of which the present one must be; `*` is any. A weak tag is none of them. */
         IfMatch: string;
+        /**
+         * @description The suggestion; its id is that of the violation.
+         * @example 5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11
+         */
+        Sid: components["schemas"]["Id"];
         /**
          * @description The policy.
          * @example a6894740-e858-5029-aeff-8ed70a005c98
@@ -10141,6 +10235,110 @@ export interface operations {
                     "text/html": string;
                 };
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSuggestions: {
+        parameters: {
+            query?: {
+                /** @description Of this application only. */
+                app?: components["schemas"]["Id"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The suggestions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "id": "5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11",
+                     *         "policyId": "a6894740-e858-5029-aeff-8ed70a005c98",
+                     *         "policyName": "shop-load",
+                     *         "appInstance": "0191f0c2-7a34-7b7e-8a52-3f6f3c1d2e4f",
+                     *         "appName": "shop",
+                     *         "appComponent": "web",
+                     *         "remediation": "reallocate",
+                     *         "currentValue": "0.93",
+                     *         "threshold": null,
+                     *         "since": "2026-01-02T03:04:05Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Suggestion"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    confirmSuggestion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The suggestion; its id is that of the violation.
+                 * @example 5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11
+                 */
+                sid: components["parameters"]["Sid"];
+            };
+            cookie?: never;
+        };
+        /** @description Nothing is read. */
+        requestBody?: {
+            content: {
+                "*/*"?: never;
+            };
+        };
+        responses: {
+            /** @description It follows. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    dismissSuggestion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The suggestion; its id is that of the violation.
+                 * @example 5b0c8a0e-0d3f-5a59-9c37-5a1f0f3d2b11
+                 */
+                sid: components["parameters"]["Sid"];
+            };
+            cookie?: never;
+        };
+        /** @description Nothing is read. */
+        requestBody?: {
+            content: {
+                "*/*"?: never;
+            };
+        };
+        responses: {
+            /** @description It is over. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Problem"];
         };
     };

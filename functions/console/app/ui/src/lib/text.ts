@@ -72,6 +72,15 @@ export const text = {
     delete: (name: string) => `This stops and deletes ${name}. Type its name to confirm.`,
     deletePolicy: (name: string) => `Delete the policy ${name}?`,
   },
+  suggestions: {
+    title: "Suggested, and waiting for you",
+    because: "because",
+    isViolated: (value: string) => (value ? `is violated (${value})` : "is violated"),
+    confirm: "Do it",
+    dismiss: "Dismiss",
+    confirmed: (what: string) => `${what} follows`,
+    dismissed: (what: string) => `${what} is dismissed`,
+  },
   operate: {
     scale: (name: string) => `Scale ${name}`,
     pin: (name: string) => `Pin ${name}`,

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -50,7 +51,7 @@ configs: {settings: {content: "a: b"}}
 // foreign is the command line of Compose at the engine.
 func (m *machine) foreign(t *testing.T, args ...string) string {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), os.Getenv(envCompose), args...) //nolint:gosec // it is what it is for
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(envCompose), args...) //nolint:gosec // it is what it is for
 	c.Env = append(os.Environ(), "DOCKER_HOST="+m.client.DaemonHost(), "DOCKER_CONFIG="+t.TempDir())
 	var said bytes.Buffer
 	c.Stderr = &said
@@ -68,7 +69,9 @@ func TestTheCommandLineOfComposeKnowsWhatRuns_real(t *testing.T) {
 	m := onReal(t)
 	j := run("")
 	j.Instruction.Contents[0].YAML = several
-	t.Cleanup(func() { m.do(t, conformance.As(j, job.Delete)) })
+	t.Cleanup(func() {
+		require.NoError(t, m.Orchestrator.Remove(context.WithoutCancel(t.Context()), conformance.As(j, job.Delete)))
+	})
 	deploy := func(why string) {
 		t.Helper()
 		state, conditions := m.do(t, j)

@@ -17,8 +17,8 @@ build: ## build bin/littoral (the command line), its plugin of kn, and bin/litto
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
 
 .PHONY: run
-run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it
-	bin/littoral up --apply test/examples/hello.yaml
+run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it; [NUVLA=harbour]: that Docker host through a double of Nuvla
+	$(if $(NUVLA),$(GO) run ./test/nuvla/serve --edges=$(NUVLA) --) bin/littoral up --apply test/examples/hello.yaml
 
 .PHONY: run-two
 run-two: build ## run two controllers beside each other and move an application from one to the other
@@ -68,9 +68,25 @@ $(DEX)/dex: scripts/tools/dex/go.mod scripts/tools/dex/build.sh
 e2e-login: $(DEX)/dex ## test signing in at the laptop's issuer and at dex (the first run builds it)
 	LITTORAL_DEX="$(CURDIR)/$(DEX)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/login
 
+# What e2e-docker builds: the engine and its runtime, and strangers that its tests speak with.
+ENGINE := bin/tools/moby/dockerd bin/tools/runc/runc bin/tools/compose/docker-compose bin/tools/registry/registry
+
+bin/tools/moby/dockerd: scripts/tools/moby/go.mod scripts/tools/moby/build.sh
+	scripts/tools/moby/build.sh "$(CURDIR)/$(@D)"
+
+bin/tools/runc/runc: scripts/tools/runc/go.mod scripts/tools/runc/build.sh
+	scripts/tools/runc/build.sh "$(CURDIR)/$(@D)"
+
+bin/tools/compose/docker-compose: scripts/tools/compose/go.mod scripts/tools/compose/build.sh
+	scripts/tools/compose/build.sh "$(CURDIR)/$(@D)"
+
+bin/tools/registry/registry: scripts/tools/registry/go.mod scripts/tools/registry/build.sh
+	scripts/tools/registry/build.sh "$(CURDIR)/$(@D)"
+
 .PHONY: e2e-docker
-e2e-docker: ## carry out compose files on real engines, by the agent too: dockerd and Podman, or [LITTORAL_TEST_ENGINE=docker|podman|ADDRESS]
-	$(GO) run ./scripts/with-postgres -- $(GO) run ./scripts/with-engine -- \
+e2e-docker: $(ENGINE) ## carry out compose files on real engines, by the agent too: dockerd and Podman, or [LITTORAL_TEST_ENGINE=moby|docker|podman|ADDRESS]
+	LITTORAL_TEST_COMPOSE="$(CURDIR)/bin/tools/compose/docker-compose" LITTORAL_TEST_REGISTRY="$(CURDIR)/bin/tools/registry/registry" \
+		$(GO) run ./scripts/with-postgres -- $(GO) run ./scripts/with-engine -- \
 		$(GO) test -count=1 -p 1 -timeout 60m -v -run '_real$$' ./shared/orchestrator/engine ./infra/agents/edge ./infra/agents/leaf
 
 ZENOH := bin/tools/zenoh

@@ -49,6 +49,7 @@ import (
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	deploymentmanagersyncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
+	deploymentmanagerwake "github.com/littoral-project/littoral/functions/deploymentmanager/wake"
 	eventsstream "github.com/littoral-project/littoral/functions/events/stream"
 	jobmanagerarchive "github.com/littoral-project/littoral/functions/jobmanager/archive"
 	jobmanagerdisplace "github.com/littoral-project/littoral/functions/jobmanager/displace"
@@ -307,6 +308,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-nuvla":        function.NewEntry("deploymentmanager-sync-nuvla", deploymentmanagersyncnuvla.Spec, deploymentmanagersyncnuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),
+	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-wake":              function.NewEntry("deploymentmanager-wake", deploymentmanagerwake.Spec, deploymentmanagerwake.New),
 	"github.com/littoral-project/littoral/functions/cmd/events-stream":                       function.NewEntry("events-stream", eventsstream.Spec, eventsstream.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-archive":                  function.NewEntry("jobmanager-archive", jobmanagerarchive.Spec, jobmanagerarchive.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":                 function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),

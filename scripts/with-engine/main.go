@@ -1,5 +1,6 @@
 // Command with-engine runs a command with a real container engine: the one at the address that LITTORAL_TEST_ENGINE names, or
-// else with each of those on this machine, Docker and Podman, one after the other. It starts them itself, with their storage in
+// else with each of those on this machine, one after the other: dockerd of the module moby/moby/v2, which "make e2e-docker"
+// builds (moby), that of the distribution (docker), and Podman. It starts them itself, with their storage in
 // a temporary folder, and again whenever they are killed. It puts the images hello:1 and hello:2 there. Where an engine can run
 // no container it says so, and why, and does not run the command with it.
 //
@@ -59,14 +60,14 @@ func run(args []string) error {
 		return with(context.Background(), args, named, "")
 	}
 	var failed []error
-	for _, name := range []string{"docker", "podman"} {
+	for _, name := range []string{moby, docker, podman} {
 		if named != "" && named != name {
 			continue
 		}
 		failed = append(failed, withOwn(context.Background(), args, name))
 	}
 	if len(failed) == 0 {
-		return fmt.Errorf("%s=%s: it is docker, podman, or an address such as unix:///run/docker.sock", envEngine, named)
+		return fmt.Errorf("%s=%s: it is moby, docker, podman, or an address such as unix:///run/docker.sock", envEngine, named)
 	}
 	return errors.Join(failed...)
 }
@@ -96,6 +97,13 @@ func with(ctx context.Context, args []string, host, process string) error {
 	return command.Run()
 }
 
+// The engines that are started here.
+const (
+	moby   = "moby"
+	docker = "docker"
+	podman = "podman"
+)
+
 // own is an engine that we started.
 type own struct {
 	host, file, dir string
@@ -111,19 +119,32 @@ type own struct {
 
 // start starts the engine's service.
 func start(ctx context.Context, name string) (*own, error) {
-	program := map[string]string{"docker": "dockerd", "podman": "podman"}[name]
-	if _, err := exec.LookPath(program); err != nil {
-		return nil, fmt.Errorf("there is no %s (on Debian: apt-get install docker.io podman)", program)
+	program := map[string]string{moby: "bin/tools/moby/dockerd", docker: "dockerd", podman: "podman"}[name]
+	program, err := exec.LookPath(program)
+	if err == nil {
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w (\"make e2e-docker\" builds moby; on Debian: apt-get install docker.io podman)", err)
 	}
 	dir, err := os.MkdirTemp("", "engine")
 	if err != nil {
 		return nil, err
 	}
 	o := &own{dir: dir, host: "unix://" + dir + "/engine.sock", file: dir + "/pid", env: os.Environ(), gone: make(chan struct{})}
-	if name == "docker" {
-		o.docker()
-	} else if err := o.podman(); err != nil {
-		return nil, err
+	switch name {
+	case moby:
+		runtime, err := filepath.Abs("bin/tools/runc/runc")
+		if err != nil {
+			return nil, err
+		}
+		o.docker(program, "--add-runtime=built="+runtime, "--default-runtime=built")
+	case docker:
+		o.docker(program)
+	case podman:
+		if err := o.podman(); err != nil {
+			return nil, err
+		}
 	}
 	go o.serve(ctx)
 	for range 300 {
@@ -142,11 +163,11 @@ func start(ctx context.Context, name string) (*own, error) {
 }
 
 // docker has dockerd change nothing of the machine's own network: it needs no way out.
-func (o *own) docker() {
-	o.args = []string{
-		"dockerd", "--host=" + o.host, "--data-root=" + o.dir + "/root", "--exec-root=" + o.dir + "/run", "--pidfile=" + o.dir + "/dockerd.pid",
+func (o *own) docker(program string, more ...string) {
+	o.args = append([]string{
+		program, "--host=" + o.host, "--data-root=" + o.dir + "/root", "--exec-root=" + o.dir + "/run", "--pidfile=" + o.dir + "/dockerd.pid",
 		"--bridge=none", "--iptables=false", "--ip6tables=false", "--userland-proxy=false",
-	}
+	}, more...)
 	o.tidy = func(ctx context.Context) {
 		c, err := client.New(client.WithHost(o.host))
 		if err != nil {
@@ -188,7 +209,9 @@ events_logger = "file"
 runtime = %q
 `, files.Cur, files.Cur, min(processes.Cur, enough), min(processes.Cur, enough), runtime)
 	storage := fmt.Sprintf("[storage]\ndriver = \"vfs\"\nrunroot = %q\ngraphroot = %q\n", o.dir+"/run", o.dir+"/root")
-	o.env = append(o.env, "CONTAINERS_CONF="+o.dir+"/containers.conf", "CONTAINERS_STORAGE_CONF="+o.dir+"/storage.conf")
+	const registries = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n" // without TLS, as for Docker
+	o.env = append(o.env, "CONTAINERS_CONF="+o.dir+"/containers.conf", "CONTAINERS_STORAGE_CONF="+o.dir+"/storage.conf",
+		"CONTAINERS_REGISTRIES_CONF="+o.dir+"/registries.conf")
 	o.args = []string{"podman", "--log-level=error", "system", "service", "--time=0", o.host}
 	o.tidy = func(ctx context.Context) {
 		for _, args := range [][]string{{"rm", "--all", "--force", "--time=1"}, {"network", "prune", "--force"}} {
@@ -200,6 +223,7 @@ runtime = %q
 	return errors.Join(
 		os.WriteFile(o.dir+"/containers.conf", []byte(settings), 0o600),
 		os.WriteFile(o.dir+"/storage.conf", []byte(storage), 0o600),
+		os.WriteFile(o.dir+"/registries.conf", []byte(registries), 0o600),
 	)
 }
 

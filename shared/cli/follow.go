@@ -252,7 +252,7 @@ func (f *follower) show(e *api.Entry) {
 		f.say("stopping", e.Component, e.Message)
 	case recorded.JobPlaced:
 		f.say("placed", e.Component+" "+e.Message, "")
-	case recorded.JobPromoted, recorded.JobTakenOver, recorded.JobProgressing, recorded.JobFinished:
+	case recorded.JobPromoted, recorded.JobTakenOver, recorded.JobAdopted, recorded.JobProgressing, recorded.JobFinished:
 		f.worked(e)
 	case recorded.JobWaiting:
 		// application.unplaced says it once for all

@@ -32,6 +32,8 @@ const Extension = "x-littoral"
 type extension struct {
 	Profiles  []string          `mapstructure:"profiles"`
 	Variables map[string]string `mapstructure:"variables"`
+
+	inDefault bool // not of the part: a service names the network "default"
 }
 
 // Load reads the files, each later one over the earlier ones, puts values for variables (those of x-littoral, or their
@@ -40,6 +42,9 @@ func Load(ctx context.Context, files []File) (*Project, error) {
 	given, err := extensions(ctx, files)
 	if err != nil {
 		return nil, err
+	}
+	if given.inDefault { // which need not be declared; the loader knows that only when it names things after the project
+		files = append([]File{{Name: "default", Text: "networks: {default: {}}"}}, files...)
 	}
 	p, err := loader.LoadWithContext(ctx, details(files, given.Variables), quiet, func(o *loader.Options) {
 		o.Profiles = given.Profiles
@@ -80,6 +85,26 @@ func details(files []File, variables map[string]string) types.ConfigDetails {
 	return d
 }
 
+// inDefault reports whether a service names the network that all are in which name none.
+func inDefault(model map[string]any) bool {
+	const name = "default"
+	services, _ := model["services"].(map[string]any)
+	for _, s := range services {
+		service, _ := s.(map[string]any)
+		switch in := service["networks"].(type) {
+		case []any:
+			if slices.Contains(in, any(name)) {
+				return true
+			}
+		case map[string]any:
+			if _, there := in[name]; there {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // extensions reads what the files say to Littoral, before anything else is read.
 func extensions(ctx context.Context, files []File) (extension, error) {
 	all := extension{Variables: map[string]string{}}
@@ -93,6 +118,7 @@ func extensions(ctx context.Context, files []File) (extension, error) {
 		if err := travels(model); err != nil {
 			return all, fmt.Errorf("%s: %w", f.Name, err)
 		}
+		all.inDefault = all.inDefault || inDefault(model)
 		part, ok := model[Extension]
 		if !ok {
 			continue

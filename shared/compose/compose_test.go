@@ -42,6 +42,17 @@ func TestLaterFilesAreMergedOverEarlierOnes(t *testing.T) {
 	require.NotContains(t, out, "networks:", "a network of a fixed name would be shared with other projects")
 }
 
+// TestTheDefaultNetworkNeedNotBeDeclared: a service that is in others too has to name it.
+func TestTheDefaultNetworkNeedNotBeDeclared(t *testing.T) {
+	t.Parallel()
+	for _, networks := range []string{"[default, back]", "{default: {aliases: [shop]}, back: {}}"} {
+		out := text(t, load(t, "services: {web: {image: a, networks: "+networks+"}}\nnetworks: {back: {internal: true}}"))
+		require.Contains(t, out, "networks:\n  back:\n    internal: true\n  default: {}\n")
+	}
+	out := text(t, load(t, "services: {web: {image: a, networks: [default]}}\nnetworks: {default: {driver: macvlan}}"))
+	require.Contains(t, out, "driver: macvlan", "it may be")
+}
+
 func TestVariablesHaveTheValuesThatAreGiven(t *testing.T) {
 	t.Parallel()
 	const file = "services: {web: {image: 'web:${TAG}', command: 'echo $$HOME ${LEVEL:-info}'}}\n"

@@ -21,6 +21,7 @@ const (
 	SignIn            Need = "sign-in"            // to sign people in by a browser
 	BusTokens         Need = "bus-tokens"         // to make or know the tokens of applications on the bus
 	BusSinks          Need = "bus-sinks"          // to sign in to brokers that are sent what is published on the bus
+	EdgeAgents        Need = "edge-agents"        // to wake agents of machines
 	Peers             Need = "peers"              // to call other controllers, and to know their calls
 	Nuvla             Need = "nuvla"              // to sign in to Nuvla
 	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
@@ -37,6 +38,7 @@ var secrets = map[Need][]string{
 	SignIn:            {"LOGIN_CLIENT_SECRET"},
 	BusTokens:         {"BUS_TOKEN_KEY", "BUS_TOKEN_KEY_FORMER"},
 	BusSinks:          {"BUS_SINKS"},
+	EdgeAgents:        {"EDGE_AGENTS"},
 	Peers:             {"CONTROLLER_PEERS"},
 	Nuvla:             {"NUVLA_API_KEY", "NUVLA_API_SECRET"},
 	AlertSender:       {"ALERTMANAGER_SECRET"},

@@ -62,20 +62,6 @@ and ($6 = '' or a.name = $6 or a.id::text = $6)
 and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
 order by j.created_at, j.id limit $7`
 
-	// The rule of shared/docs/contracts.md §1.6: free jobs, those that the caller owns and has to carry out, and those whose
-	// lease has lapsed. Each branch is one probe of a partial index without finished jobs. Each repeats the condition
-	// of its index, without which a generic plan could not use the index and every poll would be planned anew.
-	selectExecutable = `select ` + columns + from + `where j.id in (
-  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = ''
-    and type = 'CreateDeployment'
-  union all
-  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = $2
-    and $2 <> ''
-  union all
-  select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
-    and (type = 'CreateDeployment' or owner_id = $2)
-) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` and (` + acts + `) order by j.created_at, j.id limit $3`
-
 	// While the lease under which this controller has the application is over, nobody begins or changes anything for it; what
 	// is to be removed may be (shared/docs/controllers.md).
 	acts = `a.acts_until is null or a.acts_until > now() or j.type = 'DeleteDeployment'`
@@ -94,6 +80,8 @@ order by j.created_at, j.id limit $7`
   and (exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
     or not exists (select 1 from nodes n where n.agent = $2 and n.orchestrator in ('', j.orchestrator))))`
 
+	here = `select 1 from nodes n where n.cluster = j.cluster and j.node in ('', n.node)`
+
 	insertJob = `insert into jobs (id, application_id, component, replica, cleans, type, sub_type, state, orchestrator,
 cluster, node, owner_id, epoch, lease_until, instruction, cpu_milli, memory_bytes, devices, lost_after, excluded,
 tried, misplaced, resource_uuid, resource_name, conditions, remediations)
@@ -107,6 +95,35 @@ superseded = $21, applied = $22, tried = $24, misplaced = $25, updated_at = now(
 taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end,
 silent_since = case when (cluster, node) = ($6, $7) then silent_since end where id = $1`
 )
+
+// The rule of shared/docs/contracts.md §1.6: free jobs, those that the caller owns and has to carry out, and those whose
+// lease has lapsed. Each branch is one probe of a partial index without finished jobs. Each repeats the condition
+// of its index, without which a generic plan could not use the index and every poll would be planned anew.
+var selectExecutable = `select ` + columns + from + `where j.id in (
+  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = ''
+    and type = 'CreateDeployment'
+  union all
+  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = $2
+    and $2 <> ''
+  union all
+  select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
+    and (type = 'CreateDeployment' or owner_id = $2)
+  union all
+  select j.id from jobs j where j.orchestrator = $1 and j.orchestrator <> '' and j.state = 'Created' and $2 <> '' and ` + stray("$4") + `
+  union all
+  select j.id from jobs j where j.orchestrator = $1 and j.state in ('Progressing', 'Degraded') and j.lease_until < now() and $2 <> ''
+    and j.type <> 'CreateDeployment' and ` + stray("$4") + `
+) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` and (` + acts + `) order by j.created_at, j.id limit $3`
+
+// stray is work that its owner does not know of: it serves other places, or has, and not this one, has never said that anything of the
+// job runs, and has left it alone for a lease. An agent that does not name the epoch comes to own such work when it takes a job
+// that was placed anew since it was listed. The caller may have it, unless it serves other places itself.
+func stray(lease string) string {
+	return `(j.owner_id not in ('', $2) and j.resource_uuid = '' and not j.applied
+  and coalesce(j.lease_until, j.updated_at + ` + lease + `::interval) < now()
+  and exists (select 1 from nodes n where n.agent = j.owner_id or j.owner_id = any(n.formerly)) and not exists (` + here + ` and n.agent = j.owner_id)
+  and (not exists (select 1 from nodes n where n.agent = $2) or exists (` + here + ` and n.agent = $2)))`
+}
 
 // Get returns the job. The error is NotFound.
 func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Job, error) {
@@ -229,7 +246,7 @@ const MaxExecutable = 500
 // Executable returns the jobs that the agent may promote now at places of the orchestrator, oldest first. Without an
 // agent it returns only free jobs and those whose lease has lapsed.
 func Executable(ctx context.Context, q store.Querier, orchestrator, agent string) ([]*Job, error) {
-	jobs, _, err := some(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
+	jobs, _, err := some(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable, DefaultLease)
 	return jobs, err
 }
 

@@ -19,6 +19,7 @@ const (
 	Place            Move = "placed"
 	Promote          Move = "promoted"
 	TakeOver         Move = "takenover"
+	Adopt            Move = "adopted"
 	GiveBack         Move = "returned"
 	GiveOver         Move = "handedover"
 	Progress         Move = "progressing"
@@ -68,6 +69,7 @@ var transitions = []transition{
 	{Place, []State{Created}, Created, "the matchmaker chose a place"},
 	{Promote, []State{Created, Degraded}, Progressing, "an agent took it, or its owner tries again"},
 	{TakeOver, []State{Progressing, Degraded}, Progressing, "another agent took it after the lease of the former one"},
+	{Adopt, []State{Created, Progressing, Degraded}, Progressing, "its agent does not serve the place and left it alone; one who does took it"},
 	{GiveBack, []State{Progressing}, Created, "its agent does not want to create it; another one may"},
 	{GiveOver, anyState, stays, "another agent serves the place now"},
 	{Progress, []State{Progressing}, Progressing, "the agent reports that it is at work"},

@@ -72,7 +72,7 @@ func TestWhoReadsHistoryKnowsTheMovesByTheirNames(t *testing.T) {
 	t.Parallel()
 	for move, name := range map[Move]string{
 		Submit: recorded.JobSubmitted, CleanUp: recorded.JobCleanup, Wait: recorded.JobWaiting, Place: recorded.JobPlaced,
-		Promote: recorded.JobPromoted, TakeOver: recorded.JobTakenOver, Progress: recorded.JobProgressing,
+		Promote: recorded.JobPromoted, TakeOver: recorded.JobTakenOver, Adopt: recorded.JobAdopted, Progress: recorded.JobProgressing,
 		Finish: recorded.JobFinished, Stop: recorded.JobStopped,
 	} {
 		require.Equal(t, name, move.Event())

@@ -34,15 +34,17 @@ func named(faults *problem.Faults, path, name string) {
 // claimJob is all of promote: one conditional update, so of many agents exactly one wins. It takes a job that is free or
 // addressed to the caller ($5: the states it may be in), or renews the caller's lease, or takes over a job whose lease
 // has lapsed ($6: the states), raising the epoch so that the former owner is fenced. $7: the caller tells copies apart
-// by epoch, so it may take the job before it has removed its former copy.
-const claimJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
+// by epoch, so it may take the job before it has removed its former copy. It also takes what its owner does not know of
+// ($8: the states, $9: DefaultLease). A clean-up keeps its epoch, which says what it removes.
+var claimJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()), applied = j.applied and old.state = $4 and old.owner_id = $2,
-  epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
+  epoch = j.epoch + case when old.owner_id in ('', $2) or j.cleans is not null then 0 else 1 end
 from old, applications a where j.id = old.id and a.id = j.application_id and (` + acts + `) and j.cluster <> '' and (old.owner_id = $2 or not ` + othersPlace + `) and ($7 or not ` + ownLeft + `) and (
   (old.state = any($5) and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state = $4 and old.owner_id = $2)
-  or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
+  or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now())
+  or (old.state = any($8) and ` + stray("$9") + `))
 returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
 // Claim makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound,
@@ -64,7 +66,7 @@ func claim(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease 
 	var before State
 	var formerly string
 	promote, takeOver := transitionOf(Promote), transitionOf(TakeOver)
-	err := tx.QueryRow(ctx, claimJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced).Scan(
+	err := tx.QueryRow(ctx, claimJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced, transitionOf(Adopt).from, DefaultLease).Scan(
 		&claimed.ID, &claimed.ApplicationID, &claimed.Component, &claimed.Type, &claimed.Target.Cluster, &claimed.Target.Node,
 		&claimed.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -84,7 +86,11 @@ func claim(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease 
 	if claimed.Type == Delete {
 		message = fmt.Sprintf("%s took it, to remove it from %s", agent, claimed.Target)
 	}
-	if formerly != "" && formerly != agent {
+	switch {
+	case formerly == "" || formerly == agent:
+	case before == Created || claimed.Type != Create:
+		move, message = Adopt, fmt.Sprintf("%s took it over: %s does not serve %s and had left it alone", agent, formerly, claimed.Target)
+	default:
 		move, message = TakeOver, fmt.Sprintf("%s took it over: the lease of %s had run out", agent, formerly)
 	}
 	return claimed.record(ctx, tx, move, before, message)

@@ -35,8 +35,10 @@ func New(env *function.Env) (Operation, error) {
 }
 
 // Parser reads descriptors as they are handed in; with strict, they may have no warnings.
-func (o *Operation) Parser(strict bool) application.Parser {
-	return func(document []byte) (*appmodel.Application, error) { return o.admit.Application(document, strict) }
+func (o *Operation) Parser(ctx context.Context, strict bool) application.Parser {
+	return func(document []byte) (*appmodel.Application, error) {
+		return o.admit.Application(ctx, document, strict)
+	}
 }
 
 // Change is a change of an application. It is read before any transaction, since that holds a connection.
@@ -67,7 +69,7 @@ func (o *Operation) Edit(
 	if err != nil {
 		return err
 	}
-	prepared, err := application.ReadEdit(r.Context(), o.DB, id, o.Parser(false), edit)
+	prepared, err := application.ReadEdit(r.Context(), o.DB, id, o.Parser(r.Context(), false), edit)
 	if err != nil {
 		return err
 	}

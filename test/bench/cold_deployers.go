@@ -13,7 +13,7 @@ import (
 )
 
 // The Kubernetes API here has no objects: the cases are a late delivery about a job that another owner has finished,
-// and a synchronisation without objects. No server of Nuvla is configured.
+// and a synchronisation without objects. No server of Nuvla and no agent of a machine is configured.
 var deployerCases = map[string]maker{
 	"deploymentmanager-deploy-kubernetes": late("kubernetes"),
 	"deploymentmanager-deploy-ocm":        late("ocm"),
@@ -21,6 +21,7 @@ var deployerCases = map[string]maker{
 	"deploymentmanager-sync-kubernetes":   tick,
 	"deploymentmanager-sync-nuvla":        tick,
 	"deploymentmanager-sync-ocm":          tick,
+	"deploymentmanager-wake":              late("compose"),
 }
 
 // late delivers job.ready for the finished job of the running application to the deployer.

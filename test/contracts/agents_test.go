@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,8 +15,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	deployed "github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/shared/trace"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -405,6 +410,121 @@ func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 	w.finish(t, w.hub, hubAgent, former)
 	require.Equal(t, "Stopped", w.group(t, g.ID).Status)
 	w.legal(t)
+}
+
+// withQuay is the infrastructure with a cluster that no agent serves, and some nodes drained.
+func withQuay(drained ...string) *topology.Taxonomy {
+	all := inprocess.Topology(time.Now())
+	quay := all.Cluster["hub"]
+	quay.Name, quay.UUID, quay.AgentID, quay.Node = "quay", "quay-uuid", "", map[string]topology.Node{}
+	node := all.Cluster["hub"].Node["hub-1"]
+	node.Name = "quay-1"
+	quay.Node["quay-1"] = node
+	all.Cluster["quay"] = quay
+	edge := all.Cluster["edge"]
+	edge.Type = kinds.OCM
+	all.Cluster["edge"] = edge
+	return inprocess.Drain(all, drained...)
+}
+
+// TestTakenUnaware: an agent that does not name the epoch takes what it was listed at its own place, and has been placed since
+// where it works for nobody. What becomes of that at the other place does not wait for this agent for ever.
+func TestTakenUnaware(t *testing.T) {
+	t.Parallel()
+	const manager = "deploymentmanager-ocm" // serves the other place, and telemetry knows nothing of it
+	for name, row := range map[string]struct {
+		happens func(t *testing.T, w *world, g group, j job) job // to the job that the agent has, and what is left for it there
+		says    bool                                             // the agent says that something of the job runs
+		want    standing                                         // once it was left alone for a lease
+		epoch   int64                                            // later than that of what was left
+	}{
+		"the job is moved": {
+			happens: func(t *testing.T, w *world, g group, _ job) job {
+				t.Helper()
+				w.SaveTopology(withQuay("quay/quay-1"))
+				for _, j := range w.group(t, g.ID).Jobs {
+					if j.Cleans != "" {
+						return j
+					}
+				}
+				require.Fail(t, "nothing is to be removed")
+				return job{}
+			},
+			want: standing{remove, "reallocate", "Progressing", manager},
+		},
+		"the job is stopped": {
+			happens: func(t *testing.T, w *world, g group, j job) job {
+				t.Helper()
+				w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+				return j
+			},
+			want: standing{remove, "", "Progressing", manager}, epoch: 1,
+		},
+		"it says where it has created it": {
+			happens: func(t *testing.T, w *world, _ group, j job) job {
+				t.Helper()
+				b := report(hubAgent, j, "Finished", "Available")
+				delete(b, "epoch")
+				b["targets"] = target{Cluster: "hub", Node: "hub-1"}
+				w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+				return j
+			},
+			want: standing{create, "", "Progressing", manager}, epoch: 1,
+		},
+		"it serves the other place too, though telemetry does not know it": {
+			happens: func(t *testing.T, w *world, g group, j job) job {
+				t.Helper()
+				b := report(hubAgent, j, "Finished", "Available")
+				w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+				w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+				return j
+			},
+			says: true, want: standing{remove, "", "Created", hubAgent},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.SaveTopology(withQuay("quay/quay-1"))
+			g := w.submit(t, freeShop)
+			listed := w.executable(t, w.hub, hubAgent, "ocm")
+			require.Len(t, listed, 1)
+			w.SaveTopology(withQuay("hub/hub-1", "hub/hub-2"))
+			j := w.claim(t, w.hub, hubAgent, listed[0])
+			require.Equal(t, "quay", j.Targets.Cluster)
+
+			left := row.happens(t, w, g, j)
+			require.Equal(t, hubAgent, w.job(t, left.ID).OwnerID)
+			left.Epoch = w.job(t, left.ID).Epoch
+			woken := trace.WithCause(trace.Start(store.WithSource(t.Context(), "/functions/deploymentmanager-sync-ocm"), ""), "tick")
+			take := func() (offered bool, taken *deployed.Job) {
+				jobs, err := deployed.Executable(t.Context(), w.DB, "ocm", manager)
+				require.NoError(t, err)
+				offered = slices.ContainsFunc(jobs, func(o *deployed.Job) bool { return o.ID.String() == left.ID })
+				require.NoError(t, w.DB.Tx(woken, func(ctx context.Context, tx *store.Tx) error {
+					var err error
+					taken, err = deployed.ClaimEpoch(ctx, tx, uuid.MustParse(left.ID), left.Epoch, manager, time.Minute)
+					return err
+				}))
+				return offered, taken
+			}
+			offered, taken := take()
+			require.False(t, offered || taken != nil, "its owner has time for it")
+
+			_, err := w.DB.Exec(t.Context(), `update jobs set updated_at = updated_at - $1::interval,
+lease_until = lease_until - $1::interval where id = $2`, deployed.DefaultLease+time.Minute, left.ID)
+			require.NoError(t, err)
+			require.Empty(t, slices.DeleteFunc(w.executable(t, w.edge, edgeAgent, "ocm"), func(o job) bool { return o.ID != left.ID }),
+				"an agent with other places is not offered it")
+			offered, taken = take()
+			require.Equal(t, !row.says, offered)
+			require.Equal(t, !row.says, taken != nil)
+			require.Equal(t, row.want, w.job(t, left.ID).stands())
+			require.Equal(t, left.Epoch+row.epoch, w.job(t, left.ID).Epoch,
+				"its former owner is fenced; a clean-up is about a copy of the epoch that it has")
+			w.legal(t)
+		})
+	}
 }
 
 // deleted is a removal as newer agents of ICOS report it: in their format, as it was listed, with one more condition.

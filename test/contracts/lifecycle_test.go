@@ -169,7 +169,8 @@ func (w *world) legal(t testing.TB) {
 	known := map[string]bool{}
 	for _, move := range []string{
 		"submitted: >Created", "cleanup: >Created", "placed:Created>Created", "waiting:Created>Created", "promoted:Created>Progressing",
-		"takenover:Progressing>Progressing", "takenover:Degraded>Progressing", "promoted:Degraded>Progressing",
+		"takenover:Progressing>Progressing", "takenover:Degraded>Progressing", "adopted:Created>Progressing",
+		"adopted:Progressing>Progressing", "adopted:Degraded>Progressing", "promoted:Degraded>Progressing",
 		"progressing:Progressing>Progressing", "finished:Progressing>Finished",
 		"finished:Degraded>Finished", "finished:Finished>Finished",
 		"degraded:Progressing>Degraded", "degraded:Finished>Degraded",

@@ -27,6 +27,7 @@ import (
 
 	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 )
 
 // Server is an engine.
@@ -53,6 +54,7 @@ type Container struct {
 	Restarts int
 	Files    map[string]string // that were put into it
 	Wrote    []Line
+	Networks map[string]network.EndpointSettings
 	container.Config
 	HostConfig container.HostConfig
 }
@@ -345,6 +347,7 @@ func (s *Server) volume(w http.ResponseWriter, r *http.Request, rest string) {
 }
 
 func (s *Server) network(w http.ResponseWriter, r *http.Request, rest string) {
+	rest, action, _ := strings.Cut(rest, "/")
 	switch {
 	case rest == "create":
 		var in thing
@@ -368,6 +371,23 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request, rest string) {
 	case r.Method == http.MethodDelete:
 		delete(s.networks, rest)
 		w.WriteHeader(http.StatusNoContent)
+	case action == "connect":
+		var in struct {
+			Container      string
+			EndpointConfig network.EndpointSettings
+		}
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		c := s.container(in.Container)
+		if c == nil {
+			answer(w, http.StatusNotFound, message("No such container: %s", in.Container))
+			return
+		}
+		if _, there := c.Networks[rest]; there {
+			answer(w, http.StatusForbidden, message("endpoint with name %s already exists in network %s", c.Name, rest))
+			return
+		}
+		c.Networks[rest] = in.EndpointConfig
+		w.WriteHeader(http.StatusOK)
 	default:
 		answer(w, http.StatusOK, s.networks[rest])
 	}
@@ -459,7 +479,8 @@ func wrote(w http.ResponseWriter, r *http.Request, c *Container) {
 func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		container.Config
-		HostConfig container.HostConfig
+		HostConfig       container.HostConfig
+		NetworkingConfig network.NetworkingConfig
 	}
 	name := r.URL.Query().Get("name")
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -473,6 +494,9 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	case !s.images[short(in.Image)]:
 		answer(w, http.StatusNotFound, message("No such image: %s", in.Image))
 		return
+	case len(in.NetworkingConfig.EndpointsConfig) > 1: // as the engines of Docker before 25
+		answer(w, http.StatusBadRequest, message("Container cannot be connected to network endpoints"))
+		return
 	case mode != "" && mode != "host" && mode != "none" && mode != "bridge" && !strings.HasPrefix(mode, "container:") && s.networks[mode] == nil:
 		answer(w, http.StatusNotFound, message("network %s not found", mode))
 		return
@@ -480,7 +504,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	s.made++
 	c := &Container{
 		ID: fmt.Sprintf("%064x", s.made), Name: name, State: created, Files: map[string]string{},
-		Config: in.Config, HostConfig: in.HostConfig,
+		Config: in.Config, HostConfig: in.HostConfig, Networks: map[string]network.EndpointSettings{},
+	}
+	for name, settings := range in.NetworkingConfig.EndpointsConfig {
+		c.Networks[name] = *settings
 	}
 	s.containers[c.ID] = c
 	answer(w, http.StatusCreated, map[string]any{"Id": c.ID, "Warnings": []string{}})
@@ -499,5 +526,6 @@ func (s *Server) inspect(c *Container) any {
 	}
 	return map[string]any{
 		"Id": c.ID, "Name": "/" + c.Name, "State": state, "RestartCount": c.Restarts, "Config": c.Config, "HostConfig": c.HostConfig,
+		"NetworkSettings": map[string]any{"Networks": c.Networks},
 	}
 }

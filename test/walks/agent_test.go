@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,8 +34,25 @@ type seen struct{ job, owner, resource string }
 
 func (a *agent) list() {
 	a.report()
-	a.listed = a.List()
+	a.look()
+	a.listed = slices.DeleteFunc(a.List(), func(j inprocess.Job) bool { return j.Targets.Cluster != "four" })
 	a.log("agent is listed %d jobs", len(a.listed))
+}
+
+// look removes what it had created before it died, and could not say, of jobs that others own by now: nobody else knows of it.
+func (a *agent) look() {
+	for _, name := range slices.Sorted(maps.Keys(a.unsaid)) {
+		id, _, _ := strings.Cut(name, "/")
+		status, answer := a.Call(a.ID, http.MethodGet, "/jobmanager/jobs/"+id, "")
+		if status != http.StatusOK {
+			continue
+		}
+		if owner := decode[inprocess.Job](a.t, answer).Owner; owner != "" && !slices.Contains(agents, owner) {
+			a.log("agent removes what it has of %s, which belongs to %s", id, owner)
+			delete(a.copies, a.unsaid[name])
+			delete(a.unsaid, name)
+		}
+	}
 }
 
 // do takes the first of the listed jobs and carries it out.

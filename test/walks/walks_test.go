@@ -84,7 +84,7 @@ func (c component) places() []string {
 }
 
 // document is the descriptor of the application.
-func (a *app) document() string {
+func (w *world) document(a *app) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "name: %s\ncomponents:\n", a.name)
 	for _, c := range a.components {
@@ -98,7 +98,7 @@ func (a *app) document() string {
 		}
 		b.WriteString("}\n")
 		if c.at != "" {
-			fmt.Fprintf(b, "    targets: {cluster_name: %s, orchestrator: %s}\n", c.at, places[c.at].orchestrator)
+			fmt.Fprintf(b, "    targets: {cluster_name: %s, orchestrator: %s}\n", c.at, w.orchestrator(c.at))
 		}
 		fmt.Fprintf(b, "    manifests: [{name: %[1]s, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, "+
 			"selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: main, image: %[2]q}]}}}}}", c.name, c.image)
@@ -214,6 +214,7 @@ func (w *world) lapse() {
 	for _, sql := range []string{
 		`update jobs set lease_until = now() - interval '1 s' where lease_until is not null`,
 		`update jobs set created_at = created_at - interval '1 min'`,
+		`update jobs set updated_at = updated_at - interval '10 min' where owner_id <> '' and state <> 'Finished'`,
 	} {
 		_, err := w.DB.Exec(w.t.Context(), sql)
 		require.NoError(w.t, err)
@@ -244,7 +245,7 @@ func (w *world) user() {
 	case 0, 1, 2:
 		was := slices.Clone(a.components)
 		w.alter(a)
-		status, answer := w.call(string(auth.Operator), http.MethodPut, group, a.document())
+		status, answer := w.call(string(auth.Operator), http.MethodPut, group, w.document(a))
 		w.log("%s is changed to %v: %d %s", a.name, a.components, status, brief(answer))
 		if status != http.StatusOK {
 			require.Equal(w.t, http.StatusConflict, status, "%s", answer)
@@ -318,7 +319,7 @@ func (w *world) submit() {
 		remediation: w.pick("reallocate", "scale-out", "replace", "none"),
 	}
 	w.alter(a)
-	status, answer := w.call(string(auth.Operator), http.MethodPost, "/jobmanager/groups", a.document())
+	status, answer := w.call(string(auth.Operator), http.MethodPost, "/jobmanager/groups", w.document(a))
 	w.log("%s is handed in with %v: %d %s", a.name, a.components, status, brief(answer))
 	require.Equal(w.t, http.StatusCreated, status, "%s", answer)
 	a.id = decode[struct {

@@ -32,7 +32,7 @@ import (
 )
 
 // The places of the world: two clusters behind a hub, one for direct deployments, one with an agent that polls, and two
-// edges of Nuvla, of which one runs compose files. The agent serves every cluster of its orchestrator, as agents of ICOS do.
+// edges of Nuvla, of which one runs compose files.
 var places = map[string]struct {
 	orchestrator, engine string
 	nodes                []string
@@ -47,6 +47,15 @@ var places = map[string]struct {
 
 // composes is the place whose engine is Docker's.
 const composes = "six"
+
+// orchestrator is that of a place. In some worlds the agent's cluster is an edge of Nuvla as well, of which the functions for
+// Nuvla know nothing, as the agent knows nothing of theirs.
+func (w *world) orchestrator(place string) string {
+	if place == "four" && w.mixed {
+		return places[composes].orchestrator
+	}
+	return places[place].orchestrator
+}
 
 // agents serve the fourth cluster, one after the other.
 var agents = []string{"agent-four", "agent-five"}
@@ -68,6 +77,7 @@ type world struct {
 	agent  *agent        // of cluster four
 	nuvla  *nuvla.Server // of five and six
 	rules  string        // with the rules of policies
+	mixed  bool          // cluster four is an edge of Nuvla
 
 	away    map[string]string // node -> drained, silent
 	trouble map[string]bool   // present faults
@@ -80,7 +90,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), tokens: map[string]string{}, away: map[string]string{}, trouble: map[string]bool{},
 		hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}, three: kubeapi.Start(t, nil, places["three"].nodes),
-		nuvla: nuvla.Start(t),
+		nuvla: nuvla.Start(t), mixed: seed%4 == 2,
 	}
 	w.nuvla.AddEdge("five", nuvla.Kubernetes)
 	w.nuvla.AddEdge(composes, nuvla.Docker)
@@ -107,7 +117,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			"NUVLA_ENDPOINT": w.nuvla.URL, "NUVLA_API_KEY": nuvla.Key, "NUVLA_API_SECRET": nuvla.Secret,
 		})
 	}, "aggregator-tick", "aggregator-alerted")
-	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, places["four"].orchestrator, agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
+	w.agent = &agent{world: w, Agent: inprocess.NewAgent(t, w.orchestrator("four"), agents[0], w.call), epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
@@ -346,7 +356,7 @@ func (w *world) see() {
 	now := time.Now()
 	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{}}
 	for _, name := range slices.Sorted(maps.Keys(places)) {
-		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: places[name].engine, Node: map[string]topology.Node{}}
+		c := topology.Cluster{Type: w.orchestrator(name), Name: name, Engine: places[name].engine, Node: map[string]topology.Node{}}
 		if name == "four" {
 			c.AgentID = w.agent.ID
 		}

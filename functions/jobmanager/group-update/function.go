@@ -55,7 +55,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := jobgroup.ReadChange(id, body, f.Parser(strict))
+	change, err := jobgroup.ReadChange(id, body, f.Parser(r.Context(), strict))
 	if err != nil {
 		return err
 	}

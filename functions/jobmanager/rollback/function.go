@@ -46,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	back, err := application.ReadRollback(r.Context(), f.DB, id, to, f.Parser(false))
+	back, err := application.ReadRollback(r.Context(), f.DB, id, to, f.Parser(r.Context(), false))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@
 package explain
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -23,6 +24,7 @@ var Spec = function.Spec{
 type Function struct {
 	db     *store.DB
 	config config
+	admit  admit.Settings
 }
 
 type config struct {
@@ -32,7 +34,7 @@ type config struct {
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, errors.Join(env.Config(&f.config), env.Config(&f.admit))
 }
 
 // Handle explains a descriptor, in the forms that matchmake takes, or with ?app=ID the stored application.
@@ -61,7 +63,7 @@ func (f *Function) answer(r *http.Request, app *uuid.UUID) (*match.Answer, error
 	if err != nil {
 		return nil, err
 	}
-	request.Parsed, err = admit.Settings{Freshness: f.config.Freshness}.Header([]byte(request.Descriptor))
+	request.Parsed, err = f.admit.Header(r.Context(), []byte(request.Descriptor))
 	if err != nil {
 		return nil, err
 	}

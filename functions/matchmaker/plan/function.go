@@ -24,12 +24,13 @@ type Function struct {
 	db          *store.DB
 	match       match.Settings
 	application application.Settings
+	admit       admit.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, errors.Join(env.Config(&f.match), env.Config(&f.application))
+	return f, errors.Join(env.Config(&f.match), env.Config(&f.application), env.Config(&f.admit))
 }
 
 // Handle takes a descriptor and answers the steps; ?app=ID names the application to update, else the only one of that
@@ -44,7 +45,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := admit.Settings{Freshness: f.match.Freshness}.Application(document, strict)
+	parsed, err := f.admit.Application(r.Context(), document, strict)
 	if err != nil {
 		return err
 	}

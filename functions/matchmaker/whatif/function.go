@@ -25,12 +25,13 @@ type Function struct {
 	db          *store.DB
 	match       match.Settings
 	application application.Settings
+	admit       admit.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, errors.Join(env.Config(&f.match), env.Config(&f.application))
+	return f, errors.Join(env.Config(&f.match), env.Config(&f.application), env.Config(&f.admit))
 }
 
 // Handle takes nodes to drain, clusters to cut off, readings to set and a descriptor to hand in, in any combination.
@@ -44,7 +45,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	if q.Descriptor != "" {
 		var err error
-		if q.Parsed, err = (admit.Settings{Freshness: f.match.Freshness}).Application([]byte(q.Descriptor), false); err != nil {
+		if q.Parsed, err = f.admit.Application(r.Context(), []byte(q.Descriptor), false); err != nil {
 			return err
 		}
 	}

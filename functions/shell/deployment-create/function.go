@@ -47,7 +47,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := f.admit.Application(document, false) // before the transaction, which holds a connection
+	parsed, err := f.admit.Application(r.Context(), document, false) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}

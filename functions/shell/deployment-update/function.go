@@ -46,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := jobgroup.ReadChange(&id, document, f.Parser(false))
+	change, err := jobgroup.ReadChange(&id, document, f.Parser(r.Context(), false))
 	if err != nil {
 		return err
 	}

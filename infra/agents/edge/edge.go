@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,8 @@ type edge struct {
 	log      *slog.Logger
 	engine   *engine.Engine
 	deployer *deployer.Deployer
-	logs     *collector // nil = logs are left to others
+	logs     *collector    // nil = logs are left to others
+	woken    chan struct{} // there is work
 
 	mu      sync.Mutex
 	trouble map[string]string // last logged failure of each kind of work; a controller that is away must not fill the log
@@ -53,7 +55,7 @@ func newEdge(o options, to *http.Client, log *slog.Logger) (*edge, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	e := &edge{
-		o: o, log: log.With("agent_id", o.Agent), trouble: map[string]string{},
+		o: o, log: log.With("agent_id", o.Agent), trouble: map[string]string{}, woken: make(chan struct{}, 1),
 		engine: engine.New(c, engine.Options{Clusters: clusters, HostAccess: o.HostAccess, AuthFile: o.AuthFile}),
 	}
 	e.deployer = &deployer.Deployer{
@@ -90,18 +92,18 @@ func (e *edge) run(ctx context.Context) {
 	e.log.InfoContext(ctx, "agent works", "controller", e.o.Controller)
 	e.noted(ctx, "keep", e.engine.Keep(ctx)) // after a reboot, whether or not there is a controller
 	var all sync.WaitGroup
-	all.Go(func() { e.each(ctx, e.o.Poll, e.poll) })
-	all.Go(func() { e.each(ctx, e.o.Sync, e.sync) })
+	all.Go(func() { e.each(ctx, e.o.Poll, e.woken, e.poll) })
+	all.Go(func() { e.each(ctx, e.o.Sync, nil, e.sync) })
 	if e.logs != nil {
 		all.Go(func() {
-			e.each(ctx, e.o.LogsEvery, func(ctx context.Context) { e.noted(ctx, "logs", e.logs.collect(ctx)) })
+			e.each(ctx, e.o.LogsEvery, nil, func(ctx context.Context) { e.noted(ctx, "logs", e.logs.collect(ctx)) })
 		})
 	}
 	all.Wait()
 }
 
-// each calls work now and after each pause.
-func (e *edge) each(ctx context.Context, pause time.Duration, work func(context.Context)) {
+// each calls work now, after each pause, and whenever it is woken.
+func (e *edge) each(ctx context.Context, pause time.Duration, woken <-chan struct{}, work func(context.Context)) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
@@ -109,6 +111,7 @@ func (e *edge) each(ctx context.Context, pause time.Duration, work func(context.
 		select {
 		case <-ctx.Done():
 			return
+		case <-woken:
 		case <-ticker.C:
 		}
 	}
@@ -167,4 +170,26 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "%s: %s\n", work, text)
 		}
 	}
+}
+
+// wake answers POST /wake of the controller, which has the token of the file: the agent asks for work at once. Whoever else has
+// the token can have it ask, and nothing more. Calls that come while it asks are one.
+func (e *edge) wake(w http.ResponseWriter, r *http.Request) {
+	token, err := os.ReadFile(e.o.WakeToken)
+	want := strings.TrimSpace(string(token))
+	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case r.Method != http.MethodPost || r.URL.Path != "/wake":
+		http.NotFound(w, r)
+		return
+	case err != nil, want == "", !bearer, subtle.ConstantTimeCompare([]byte(given), []byte(want)) != 1:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "who asks?", http.StatusUnauthorized)
+		return
+	}
+	select {
+	case e.woken <- struct{}{}:
+	default:
+	}
+	w.WriteHeader(http.StatusAccepted)
 }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/engine"
@@ -168,6 +171,67 @@ func (s *site) machines() *topology.Taxonomy {
 	return taxonomy
 }
 
+// TestAnAgentThatCanBeReachedIsWoken: it is told that there is work, and asks at once. Nobody else may have it ask.
+func TestAnAgentThatCanBeReachedIsWoken(t *testing.T) {
+	t.Parallel()
+	var agent atomic.Pointer[edge]
+	calls := make(chan int, 100)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		agent.Load().wake(recorder, r)
+		w.WriteHeader(recorder.Code)
+		calls <- recorder.Code
+	}))
+	t.Cleanup(front.Close)
+	const token = "t0ken"
+	address := strings.Replace(front.URL, "http://", "http://"+token+"@", 1)
+	s := &site{
+		System: inprocess.StartWith(t, settings.Map(map[string]string{"EDGE_AGENTS": "quay=https://x@127.0.0.1:1,harbour=" + address})),
+		engine: engine.Start(t), t: t,
+	}
+	s.SaveTopology(s.machines())
+	e := s.start("agent-harbour", "harbour", s.engine.Host)
+	agent.Store(e)
+	e.o.Poll, e.o.Sync, e.o.WakeToken = time.Hour, time.Hour, filepath.Join(t.TempDir(), "token")
+
+	ask := func(given string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/wake", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", given)
+		got, err := front.Client().Do(r)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		return <-calls
+	}
+	require.Equal(t, http.StatusUnauthorized, ask("Bearer "), "it has no token yet")
+	require.NoError(t, os.WriteFile(e.o.WakeToken, []byte(token+"\n"), 0o600))
+	for _, given := range []string{"", "Bearer", "Bearer other", "Basic " + token} {
+		require.Equal(t, http.StatusUnauthorized, ask(given))
+	}
+	require.Empty(t, e.woken)
+	for range 3 {
+		require.Equal(t, http.StatusAccepted, ask("Bearer "+token))
+	}
+	require.Len(t, e.woken, 1, "they are one")
+	<-e.woken
+
+	ctx, end := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { e.run(ctx) })
+	t.Cleanup(func() { end(); all.Wait() })
+	require.Eventually(t, func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return !e.polled.IsZero()
+	}, patience, pause, "it asks when it starts, and then not for an hour")
+	id := s.submit("web:1")
+	require.Equal(t, http.StatusAccepted, <-calls)
+	require.Eventually(t, func() bool { return len(s.engine.Containers()) == 2 }, patience, pause)
+	s.call(http.MethodDelete, "/jobmanager/groups/"+id+"?stop=true", "", http.StatusAccepted)
+	require.Equal(t, http.StatusAccepted, <-calls)
+	require.Eventually(t, func() bool { return len(s.engine.Containers()) == 0 }, patience, pause)
+}
+
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	getenv := func(string) string { return "" }
@@ -180,7 +244,9 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "tcp://host:2376", given)
 
-	for _, file := range []string{"--ca-file=/nowhere", "--client-secret-file=/nowhere --token-url=x"} {
+	require.ErrorContains(t, run(t.Context(), []string{"--controller=http://x", "--agent-id=a", "--engine=unix:///x", "--bind=off", "--wake=127.0.0.1:0"},
+		getenv, io.Discard), "--wake needs --wake-token-file")
+	for _, file := range []string{"--ca-file=/nowhere", "--wake=127.0.0.1:0 --wake-token-file=x --wake-cert-file=/nowhere --bind=off --engine=unix:///x", "--client-secret-file=/nowhere --token-url=x"} {
 		args := append([]string{"--controller=http://x", "--agent-id=a"}, strings.Fields(file)...)
 		require.ErrorContains(t, run(t.Context(), args, getenv, io.Discard), "no such file")
 	}

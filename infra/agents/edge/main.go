@@ -37,6 +37,8 @@ type options struct {
 	Engine                         string
 	HostAccess                     bool
 	Bind                           string
+	Wake, WakeToken                string
+	WakeCert, WakeKey              string
 	Poll, Sync, Wait               time.Duration
 	AuthFile                       string
 	Store                          open.Config
@@ -57,6 +59,10 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.Engine, "engine", "auto", "socket of Docker or Podman, such as unix:///run/docker.sock; auto looks for it")
 	f.BoolVar(&o.HostAccess, "host-access", false, "let services have directories and namespaces of the host, and rights beyond those of a container")
 	f.StringVar(&o.Bind, "bind", "127.0.0.1:2546", "where to answer /healthz; off = nowhere")
+	f.StringVar(&o.Wake, "wake", "", "where the controller can tell that there is work, such as :2547 (default: nowhere, the agent only asks)")
+	f.StringVar(&o.WakeToken, "wake-token-file", "", "the token that it needs for that; it is read anew for each call")
+	f.StringVar(&o.WakeCert, "wake-cert-file", "", "certificate to answer with there (default: without TLS)")
+	f.StringVar(&o.WakeKey, "wake-key-file", "", "its key")
 	f.DurationVar(&o.Poll, "poll", 5*time.Second, "between two questions for work")
 	f.DurationVar(&o.Sync, "sync", 30*time.Second, "between two comparisons of what runs with what should")
 	f.DurationVar(&o.Wait, "wait", 10*time.Second, "how long new containers are watched before the next comparison looks at them")
@@ -102,16 +108,46 @@ func run(ctx context.Context, args []string, getenv func(string) string, errOut 
 		return err
 	}
 	if o.Bind != "off" {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Bind)
+		end, err := serve(ctx, o.Bind, e, nil)
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Handler: e, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
-		go func() { _ = server.Serve(listener) }()
-		defer func() { _ = server.Close() }()
+		defer end()
+	}
+	if o.Wake != "" {
+		if o.WakeToken == "" {
+			return errors.New("--wake needs --wake-token-file")
+		}
+		var certificates []tls.Certificate
+		if o.WakeCert != "" {
+			one, err := tls.LoadX509KeyPair(o.WakeCert, o.WakeKey)
+			if err != nil {
+				return fmt.Errorf("wake-cert-file: %w", err)
+			}
+			certificates = append(certificates, one)
+		}
+		end, err := serve(ctx, o.Wake, http.HandlerFunc(e.wake), certificates)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	e.run(ctx)
 	return nil
+}
+
+// serve answers at the address until it is ended, with TLS if there is a certificate.
+func serve(ctx context.Context, address string, handler http.Handler, certificates []tls.Certificate) (end func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if len(certificates) > 0 {
+		listener = tls.NewListener(listener, &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12})
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }()
+	return func() { _ = server.Close() }, nil
 }
 
 // client is the client of the controller's API.

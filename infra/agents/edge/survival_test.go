@@ -85,7 +85,7 @@ func join(t *testing.T, m *machine, host string) *machine {
 	t.Cleanup(func() { _ = c.Close() })
 	m.client = c
 	m.site = &site{
-		System: inprocess.StartWith(t, settings.Map(map[string]string{"COMPOSE_HOST_ACCESS": "true"})), t: t,
+		System: inprocess.StartWith(t, settings.Map(map[string]string{"COMPOSE_HOST_ACCESS": "operator"})), t: t,
 		engine: engine.Start(t), // of the other machine
 	}
 	m.SaveTopology(m.machines())

@@ -37,6 +37,7 @@ const (
 	JobPlaced      = "job.placed"
 	JobPromoted    = "job.promoted"
 	JobTakenOver   = "job.takenover"
+	JobAdopted     = "job.adopted"
 	JobProgressing = "job.progressing"
 	JobFinished    = "job.finished"
 	JobStopped     = "job.stopped"

@@ -21,11 +21,15 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator/composefile"
 )
 
-// Labels by which "docker compose ls" and its like show a project.
+// Labels by which the command line of Compose knows what belongs to a project. It shows no container without all of them.
 const (
 	composeProject = "com.docker.compose.project"
 	composeService = "com.docker.compose.service"
 	composeNumber  = "com.docker.compose.container-number"
+	composeOneOff  = "com.docker.compose.oneoff" // made by "docker compose run"
+	composeHash    = "com.docker.compose.config-hash"
+	composeNetwork = "com.docker.compose.network"
+	composeVolume  = "com.docker.compose.volume"
 	labelDigest    = "littoral.dev/service" // what the service was when the container was made
 )
 
@@ -109,8 +113,8 @@ func (e *Engine) converge(ctx context.Context, j *job.Job, c *copied) error {
 		if v.External {
 			continue
 		}
-		labels := c.marks()
-		labels[composeProject] = c.project()
+		labels := c.of(v.Labels)
+		labels[composeProject], labels[composeVolume] = c.project(), name
 		if _, err := e.client.VolumeCreate(ctx, client.VolumeCreateOptions{
 			Name: volumeName(c, p, name), Driver: v.Driver, DriverOpts: v.DriverOpts, Labels: labels,
 		}); err != nil {
@@ -158,7 +162,7 @@ func (e *Engine) keep(ctx context.Context, c *copied, p *types.Project, w instan
 			return err
 		}
 		id = made.ID
-	case have.State == container.StateCreated: // its files may be missing, if we were killed
+	case have.State == container.StateCreated: // its networks and files may be missing, if we were killed
 		id = have.ID
 	case have.State == container.StateExited, have.State == container.StateDead, string(have.State) == stateStopped:
 		if done, err := e.done(ctx, have.ID); err != nil || done {
@@ -169,11 +173,40 @@ func (e *Engine) keep(ctx context.Context, c *copied, p *types.Project, w instan
 	default:
 		return nil
 	}
+	if err := e.join(ctx, id, c, p, s, w); err != nil {
+		return err
+	}
 	if err := e.bring(ctx, id, p, s); err != nil {
 		return err
 	}
 	_, err := e.client.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	return err
+}
+
+// join puts a container that was not started yet into the networks after the first. Older engines make it in one only.
+func (e *Engine) join(ctx context.Context, id string, c *copied, p *types.Project, s types.ServiceConfig, w instance) error {
+	in := networksOf(s)
+	if len(in) < 2 {
+		return nil
+	}
+	made, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return err
+	}
+	for _, name := range in[1:] {
+		full := networkName(c, p, name)
+		if made.Container.NetworkSettings != nil && made.Container.NetworkSettings.Networks[full] != nil {
+			continue
+		}
+		settings, err := endpoint(s, name, w)
+		if err != nil {
+			return err
+		}
+		if _, err := e.client.NetworkConnect(ctx, full, client.NetworkConnectOptions{Container: id, EndpointConfig: settings}); err != nil {
+			return fmt.Errorf("network %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // stateStopped is what Podman calls a container that has been stopped and not yet cleaned up.
@@ -260,14 +293,19 @@ func (e *Engine) networks(ctx context.Context, c *copied, p *types.Project) erro
 		} else if !errdefs.IsNotFound(err) {
 			return err
 		}
-		labels := c.marks()
-		labels[composeProject] = c.project()
+		labels := c.of(n.Labels)
+		labels[composeProject], labels[composeNetwork] = c.project(), name
+		pools, err := ipam(n)
+		if err != nil {
+			return orchestrator.Refuse(orchestrator.ReasonBadManifest, "network %s: ipam: %v", name, err)
+		}
 		driver := n.Driver
 		if driver == "" {
 			driver = "bridge"
 		}
 		if _, err := e.client.NetworkCreate(ctx, full, client.NetworkCreateOptions{
-			Driver: driver, Options: n.DriverOpts, Internal: n.Internal, EnableIPv6: n.EnableIPv6, Labels: labels,
+			Driver: driver, Options: n.DriverOpts, Internal: n.Internal, Attachable: n.Attachable, EnableIPv6: n.EnableIPv6,
+			IPAM: pools, Labels: labels,
 		}); err != nil && !errdefs.IsConflict(err) {
 			return fmt.Errorf("network %s: %w", name, err)
 		}

@@ -350,6 +350,31 @@ func TestReplicasThatAreToComeAndGo(t *testing.T) {
 	require.True(t, slices.EqualFunc(before[:2], after, func(a, b double.Container) bool { return a.ID == b.ID }), "they stay")
 }
 
+// TestServicesInSeveralNetworks: each network of a service, with the names and addresses that the file gives it there.
+func TestServicesInSeveralNetworks(t *testing.T) {
+	t.Parallel()
+	m, server := onDouble(t)
+	j := run("networks: {front: {aliases: [shop], ipv4_address: 10.1.0.5}, back: {}}\n" +
+		"^networks: {front: {ipam: {config: [{subnet: 10.1.0.0/16}]}}, back: {internal: true}}")
+	state, conditions := m.do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	c := server.Containers()[0]
+	project := c.Labels["com.docker.compose.project"]
+	require.Len(t, c.Networks, 2)
+	require.Equal(t, []string{"web", "shop"}, c.Networks[project+"_front"].Aliases)
+	require.Equal(t, "10.1.0.5", c.Networks[project+"_front"].IPAMConfig.IPv4Address.String())
+	require.Equal(t, []string{"web"}, c.Networks[project+"_back"].Aliases)
+
+	for lines, says := range map[string]string{
+		"networks: {front: {ipv4_address: here}}\n^networks: {front: {}}":                 "service web: networks: front",
+		"networks: [front]\n^networks: {front: {ipam: {config: [{subnet: everything}]}}}": "network front: ipam",
+	} {
+		state, conditions := m.do(t, run(lines))
+		require.Equal(t, job.Degraded, state)
+		require.Contains(t, fmt.Sprint(conditions), says)
+	}
+}
+
 // TestRegistriesWithPasswords: images come from a registry that asks who one is, by the file of "docker login", which may be
 // renewed at any time.
 func TestRegistriesWithPasswords(t *testing.T) {

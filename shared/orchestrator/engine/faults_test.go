@@ -19,7 +19,7 @@ import (
 	double "github.com/littoral-project/littoral/test/engine"
 )
 
-// whole demands that there is what the project asks for and nothing else: n containers of the image that run, one network, and
+// whole demands that there is what the project asks for and nothing else: n containers of the image that run in two networks, and
 // one record beside the volume of the project.
 func whole(t *testing.T, server *double.Server, image string, n int, message string) {
 	t.Helper()
@@ -28,9 +28,10 @@ func whole(t *testing.T, server *double.Server, image string, n int, message str
 	for _, c := range containers {
 		require.Equal(t, []string{"running", image}, []string{c.State, c.Image}, message)
 		require.Equal(t, "text", c.Files["/settings"], message)
+		require.Len(t, c.Networks, 2, message)
 	}
 	networks, volumes := server.Names()
-	require.Len(t, networks, min(n, 1), message)
+	require.Len(t, networks, 2*min(n, 1), message)
 	records := 0
 	for _, name := range volumes {
 		if strings.Contains(name, "-record-") {
@@ -41,10 +42,10 @@ func whole(t *testing.T, server *double.Server, image string, n int, message str
 	require.Equal(t, min(n, 1), len(volumes)-records, "%s: %v", message, volumes)
 }
 
-// service is a job of one service with a config, a volume and this image.
+// service is a job of one service with a config, a volume, two networks and this image.
 func service(image string) *job.Job {
-	j := run("restart: always\ndeploy: {replicas: 2}\nconfigs: [settings]\nvolumes: [data:/data]\n" +
-		"^configs: {settings: {content: text}}\n^volumes: {data: {}}")
+	j := run("restart: always\ndeploy: {replicas: 2}\nconfigs: [settings]\nvolumes: [data:/data]\nnetworks: [default, back]\n" +
+		"^configs: {settings: {content: text}}\n^volumes: {data: {}}\n^networks: {back: {}}")
 	return withImage(j, image)
 }
 

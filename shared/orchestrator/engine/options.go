@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -68,13 +69,9 @@ func nonEmpty(a, b string) string {
 
 // optionsOf is what the engine is asked for when it makes a container.
 func optionsOf(c *copied, p *types.Project, s types.ServiceConfig, w instance) (client.ContainerCreateOptions, error) {
-	labels := maps.Clone(map[string]string(s.Labels))
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, c.marks())
+	labels := c.of(s.Labels)
 	labels[composeProject], labels[composeService], labels[composeNumber] = c.project(), w.service, strconv.Itoa(w.number)
-	labels[labelDigest] = w.digest
+	labels[composeOneOff], labels[composeHash], labels[labelDigest] = "False", w.digest, w.digest
 	config := &container.Config{
 		Hostname: s.Hostname, Domainname: s.DomainName, User: s.User, Tty: s.Tty, OpenStdin: s.StdinOpen,
 		Cmd: s.Command, Entrypoint: s.Entrypoint, Image: s.Image, WorkingDir: s.WorkingDir, Labels: labels,
@@ -100,23 +97,81 @@ func optionsOf(c *copied, p *types.Project, s types.ServiceConfig, w instance) (
 	if in := networksOf(s); len(in) > 0 {
 		first := networkName(c, p, in[0])
 		host.NetworkMode = container.NetworkMode(first)
-		options.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
-			first: endpoint(s, in[0], w),
-		}}
+		settings, err := endpoint(s, in[0], w)
+		if err != nil {
+			return options, err
+		}
+		options.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{first: settings}}
 	}
 	return options, nil
 }
 
-// endpoint is how a container is called in a network.
-func endpoint(s types.ServiceConfig, name string, w instance) *network.EndpointSettings {
-	settings := &network.EndpointSettings{Aliases: []string{w.service}}
-	if in := s.Networks[name]; in != nil {
-		settings.Aliases = append(settings.Aliases, in.Aliases...)
+// endpoint is how a container is called in a network, and at which address it is, if the file says so.
+func endpoint(s types.ServiceConfig, name string, w instance) (*network.EndpointSettings, error) {
+	settings := &network.EndpointSettings{}
+	in := s.Networks[name]
+	if in.ServiceNameAliasEnabled() {
+		settings.Aliases = append(settings.Aliases, w.service)
 	}
 	if s.ContainerName != "" {
 		settings.Aliases = append(settings.Aliases, s.ContainerName)
 	}
-	return settings
+	if in == nil {
+		return settings, nil
+	}
+	settings.Aliases = append(settings.Aliases, in.Aliases...)
+	settings.DriverOpts = in.DriverOpts
+	if in.Ipv4Address == "" && in.Ipv6Address == "" {
+		return settings, nil
+	}
+	var four, six error
+	settings.IPAMConfig = &network.EndpointIPAMConfig{}
+	if in.Ipv4Address != "" {
+		settings.IPAMConfig.IPv4Address, four = netip.ParseAddr(in.Ipv4Address)
+	}
+	if in.Ipv6Address != "" {
+		settings.IPAMConfig.IPv6Address, six = netip.ParseAddr(in.Ipv6Address)
+	}
+	if err := errors.Join(four, six); err != nil {
+		return nil, orchestrator.Refuse(orchestrator.ReasonBadManifest, "service %s: networks: %s: %v", s.Name, name, err)
+	}
+	return settings, nil
+}
+
+// ipam is where a network takes its addresses from; nil = the engine chooses.
+func ipam(n types.NetworkConfig) (*network.IPAM, error) {
+	if n.Ipam.Driver == "" && len(n.Ipam.Config) == 0 {
+		return nil, nil //nolint:nilnil // as the engine takes it
+	}
+	all := &network.IPAM{Driver: nonEmpty(n.Ipam.Driver, "default"), Options: n.Ipam.Options}
+	for _, pool := range n.Ipam.Config {
+		var one network.IPAMConfig
+		var faults [3]error
+		if pool.Subnet != "" {
+			one.Subnet, faults[0] = netip.ParsePrefix(pool.Subnet)
+		}
+		if pool.IPRange != "" {
+			one.IPRange, faults[1] = netip.ParsePrefix(pool.IPRange)
+		}
+		if pool.Gateway != "" {
+			one.Gateway, faults[2] = netip.ParseAddr(pool.Gateway)
+		}
+		if err := errors.Join(faults[:]...); err != nil {
+			return nil, err
+		}
+		for name, text := range pool.AuxiliaryAddresses {
+			at, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, err
+			}
+			if one.AuxAddress == nil {
+				one.AuxAddress = map[string]netip.Addr{}
+			}
+			one.AuxAddress[name] = at
+		}
+		all.Config = append(all.Config, one)
+	}
+	return all, nil
 }
 
 // hostOf is what a container has of the machine.

@@ -149,6 +149,14 @@ func (c *copied) marks() map[string]string {
 	}
 }
 
+// of are the labels of something that the file has labels for: ours count.
+func (c *copied) of(labels map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	maps.Copy(all, c.marks())
+	return all
+}
+
 // write makes the next record of a copy.
 func (e *Engine) write(ctx context.Context, c *copied, record orchestrator.Record, p *compose.Project, cluster string) error {
 	text, err := p.Text()

@@ -158,6 +158,38 @@ func TestWhatNuvlaAnswers(t *testing.T) {
 	require.ErrorIs(t, err, orchestrator.ErrFailing)
 }
 
+// TestEachStateOfADeployment: only one that is started, and whose containers the edge reports, is available. What is on its way is
+// waited for; what somebody stopped is started again.
+func TestEachStateOfADeployment(t *testing.T) {
+	t.Parallel()
+	w := open(t, true)
+	j := conformance.Job(w.Places()[0], 1)
+	state, _ := w.Do(t, j)
+	require.Equal(t, job.Finished, state)
+	id, _ := w.server.Of("deployment")[0]["id"].(string)
+	for nuvla, row := range map[string]struct {
+		state   job.State
+		resumed bool
+	}{
+		"STARTED": {job.Finished, false}, "ERROR": {job.Degraded, false},
+		"CREATED": {job.Progressing, true}, "STOPPED": {job.Progressing, true},
+		"STARTING": {job.Progressing, false}, "PENDING": {job.Progressing, false}, "UPDATING": {job.Progressing, false},
+		"UPDATED": {job.Progressing, false}, "STOPPING": {job.Progressing, false}, "PAUSING": {job.Progressing, false},
+		"PAUSED": {job.Progressing, false}, "SUSPENDING": {job.Progressing, false}, "SUSPENDED": {job.Progressing, false},
+	} {
+		w.server.Change(id, func(d map[string]any) { d["state"] = nuvla })
+		s, err := w.Orchestrator.Observe(t.Context(), translated(t, j))
+		require.NoError(t, err, nuvla)
+		got, conditions := s.Verdict(translated(t, j))
+		require.Equal(t, row.state, got, "%s: %v", nuvla, conditions)
+		require.Equal(t, row.resumed, s.Outdated(translated(t, j)), nuvla)
+		seen := job.Job{Conditions: conditions}
+		if c := seen.Condition(job.ConditionAvailable); nuvla != "STARTED" && c != nil {
+			require.NotEqual(t, "True", c.Status, nuvla)
+		}
+	}
+}
+
 func TestAVersionIsMadeForChangedContentOnly(t *testing.T) {
 	t.Parallel()
 	for _, compose := range []bool{true, false} {

@@ -6,6 +6,7 @@ package admit
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -25,9 +26,28 @@ import (
 type Settings struct {
 	topology.Freshness
 
-	// ComposeHostAccess accepts compose files with privileged services or with directories and namespaces of the host.
-	ComposeHostAccess bool `envconfig:"COMPOSE_HOST_ACCESS" default:"false"`
+	// ComposeHostAccess is who may hand in compose files with privileged services or with directories and namespaces of the host.
+	ComposeHostAccess Granted `envconfig:"COMPOSE_HOST_ACCESS" default:"none"`
 }
+
+// Granted is the role that something is granted to; "" = nobody.
+type Granted auth.Role
+
+// UnmarshalText reads a setting.
+func (g *Granted) UnmarshalText(text []byte) error {
+	switch role := string(text); auth.Role(role) {
+	case auth.Admin, auth.Operator:
+		*g = Granted(role)
+	case "none", "":
+		*g = ""
+	default:
+		return fmt.Errorf("%q is not one of none, %s, %s", role, auth.Admin, auth.Operator)
+	}
+	return nil
+}
+
+// to reports whether the caller is granted it.
+func (g Granted) to(ctx context.Context) bool { return g != "" && auth.From(ctx).Can(auth.Role(g)) }
 
 // Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every
 // fault, or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.

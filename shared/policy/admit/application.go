@@ -1,7 +1,9 @@
 package admit
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/dialect"
@@ -13,18 +15,18 @@ import (
 // Application reads a descriptor that is handed in, its policies included. The error is that of dialect.Decode, and
 // Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
 // watched is a warning. If strict, each warning is a fault.
-func (s Settings) Application(document []byte, strict bool) (*appmodel.Application, error) {
+func (s Settings) Application(ctx context.Context, document []byte, strict bool) (*appmodel.Application, error) {
 	app, err := dialect.Decode(dialect.Of(document), document)
-	return s.policies(app, err, strict)
+	return s.policies(ctx, app, err, strict)
 }
 
 // Header is Application for a descriptor that is only asked about (dialect.DecodeHeader).
-func (s Settings) Header(document []byte) (*appmodel.Application, error) {
+func (s Settings) Header(ctx context.Context, document []byte) (*appmodel.Application, error) {
 	app, err := dialect.DecodeHeader(dialect.Of(document), document)
-	return s.policies(app, err, false)
+	return s.policies(ctx, app, err, false)
 }
 
-func (s Settings) policies(app *appmodel.Application, err error, strict bool) (*appmodel.Application, error) {
+func (s Settings) policies(ctx context.Context, app *appmodel.Application, err error, strict bool) (*appmodel.Application, error) {
 	var faults problem.Faults
 	detail := "the descriptor is invalid"
 	var refused *problem.Error
@@ -35,9 +37,13 @@ func (s Settings) policies(app *appmodel.Application, err error, strict bool) (*
 	case err != nil:
 		return nil, err
 	}
-	if !s.ComposeHostAccess {
+	if !s.ComposeHostAccess.to(ctx) {
+		allows := ", which only the setting COMPOSE_HOST_ACCESS allows"
+		if s.ComposeHostAccess != "" {
+			allows = fmt.Sprintf(", which needs the role %s", s.ComposeHostAccess)
+		}
 		for _, f := range app.HostAccess {
-			f.Detail += ", which only the setting COMPOSE_HOST_ACCESS allows"
+			f.Detail += allows
 			faults.Append(f)
 		}
 	}

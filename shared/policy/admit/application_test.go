@@ -1,19 +1,24 @@
 package admit_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
 func TestAComposeFileGetsOfItsHostWhatTheSettingAllows(t *testing.T) {
 	t.Parallel()
+	as := func(role auth.Role) context.Context {
+		return auth.With(t.Context(), auth.Principal{Subject: "alice", Roles: []auth.Role{role}})
+	}
 	document := []byte("components:\n- name: web\n  type: docker\n  manifests:\n" +
 		"  - {name: c, manifest: {services: {a: {image: x, privileged: true, volumes: ['/etc:/etc']}}}}\n")
-	_, err := admit.Settings{}.Application(document, false)
+	_, err := admit.Settings{}.Application(as(auth.Admin), document, false)
 	var refused *problem.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, problem.Invalid, refused.Kind)
@@ -22,7 +27,29 @@ func TestAComposeFileGetsOfItsHostWhatTheSettingAllows(t *testing.T) {
 	require.Contains(t, refused.Fields[0].Detail, "COMPOSE_HOST_ACCESS")
 	require.Equal(t, 5, refused.Fields[1].Line)
 
-	app, err := admit.Settings{ComposeHostAccess: true}.Application(document, true)
-	require.NoError(t, err)
-	require.Len(t, app.HostAccess, 2)
+	for _, row := range []struct {
+		setting, says string
+		caller        auth.Role
+	}{
+		{"admin", "", auth.Admin},
+		{"operator", "", auth.Admin},
+		{"operator", "", auth.Operator},
+		{"admin", "which needs the role admin", auth.Operator},
+		{"operator", "which needs the role operator", auth.Viewer},
+		{"none", "COMPOSE_HOST_ACCESS", auth.Admin},
+	} {
+		var s admit.Settings
+		require.NoError(t, s.ComposeHostAccess.UnmarshalText([]byte(row.setting)))
+		app, err := s.Application(as(row.caller), document, true)
+		if row.says == "" {
+			require.NoError(t, err)
+			require.Len(t, app.HostAccess, 2)
+			continue
+		}
+		require.ErrorAs(t, err, &refused)
+		require.Len(t, refused.Fields, 2)
+		require.Contains(t, refused.Fields[0].Detail, row.says)
+	}
+	var g admit.Granted
+	require.ErrorContains(t, g.UnmarshalText([]byte("true")), "none, admin, operator")
 }

@@ -177,6 +177,10 @@ $(BROWSER)/node_modules: test/e2e/console/package.json test/e2e/console/package-
 e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (needs Node; says so where Chromium cannot be had)
 	test/e2e/console/run "$(CURDIR)/$(BROWSER)"
 
+.PHONY: bench-console
+bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications
+	LITTORAL_FLEET=generated:nodes=$${NODES:-5000},seed=7 test/e2e/console/run "$(CURDIR)/$(BROWSER)" measure
+
 GENERATED := shared/docs/states.md functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check

@@ -101,8 +101,9 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/linking/serve", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy", "shared/swm/cluster", "shared/swm/serve",
-					"shared/revise", "shared/wake",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/handover/records", "shared/icosshell",
+					"shared/linking/serve", "shared/listing", "shared/logs/ask", "shared/netma/serve", "shared/orchestrator/deploy",
+					"shared/revise", "shared/swm/cluster", "shared/swm/serve", "shared/wake",
 				}, p.folder())
 			}
 		}

@@ -131,7 +131,19 @@ func bothTell(t *testing.T, shore, harbour *Host) {
 	}, patience, 100*time.Millisecond, "its lines and where they come from")
 }
 
-// TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, and comes home by command when there is room again.
+// all does something with each node of the host, and returns their names.
+func all(t *testing.T, h *Host, command string) []string {
+	t.Helper()
+	nodes := strings.Fields(strings.ReplaceAll(say(t, h, "get nodes -o name"), "node/", ""))
+	require.NotEmpty(t, nodes)
+	for _, node := range nodes {
+		say(t, h, command+" "+node)
+	}
+	return nodes
+}
+
+// TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, as soon as that has room, and comes home by command when there is
+// room again.
 func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	t.Parallel()
 	atShore, atHarbour := two(t)
@@ -144,19 +156,23 @@ func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	}
 	shore, harbour := start(t, atShore), start(t, atHarbour)
 	knowsNodes(t, harbour)
-	nodes := strings.Fields(say(t, shore, "get nodes -o name"))
-	require.NotEmpty(t, nodes)
-	for _, node := range nodes {
-		say(t, shore, "cordon "+strings.TrimPrefix(node, "node/"))
-	}
+	nodes := all(t, shore, "cordon")
+	full := all(t, harbour, "cordon")
 	var g group
 	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	require.Eventually(t, func() bool {
+		return strings.Count(say(t, shore, "events "+g.ID), "stays here: no controller takes it") > 1
+	}, patience, 100*time.Millisecond, "there is no room at the peer either, which is asked again")
+	require.Empty(t, statusOf(t, harbour, atHarbour.Home, g.ID))
+	for _, node := range full {
+		say(t, harbour, "uncordon "+node)
+	}
 	runsAt(t, harbour, atHarbour.Home, g.ID)
 	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
 	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits web, greetings")
 
 	for _, node := range nodes {
-		say(t, shore, "uncordon "+strings.TrimPrefix(node, "node/"))
+		say(t, shore, "uncordon "+node)
 	}
 	say(t, shore, "move "+g.ID+" --home")
 	runsAt(t, shore, atShore.Home, g.ID)

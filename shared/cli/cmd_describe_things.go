@@ -15,7 +15,7 @@ type describeFlags struct {
 }
 
 type describeJob struct {
-	ID string `arg:"" help:"Job: its id, or the beginning of it."`
+	ID string `arg:"" help:"Job: its id, or its end as lists show it, or its beginning."`
 	describeFlags
 }
 
@@ -29,7 +29,9 @@ func (c *describeJob) Run(s *session) error {
 		return err
 	}
 	id := strings.ToLower(c.ID)
-	list = slices.DeleteFunc(list, func(j api.Job) bool { return !isIDPrefix(id) || !strings.HasPrefix(j.ID, id) })
+	list = slices.DeleteFunc(list, func(j api.Job) bool {
+		return !(len(id) >= minPrefix && strings.HasSuffix(j.ID, id)) && !(isIDPrefix(id) && strings.HasPrefix(j.ID, id))
+	})
 	switch len(list) {
 	case 0:
 		return advise(fmt.Errorf("there is no job %q", c.ID), "See what there is with: littoral get jobs")
@@ -79,7 +81,7 @@ func (s *session) components(rows [][]string) error {
 		return err
 	}
 	fmt.Fprintln(s.out, "\nComponents:")
-	t := newTable(s.out, "APP", "COMPONENT", "STATE", "NODE", "AGE")
+	t := s.newTable("APP", "COMPONENT", "STATE", "NODE", "AGE")
 	t.indent = "  "
 	return t.write(rows...)
 }
@@ -209,7 +211,7 @@ func (c *describePolicy) Run(s *session) error {
 		return nil
 	}
 	fmt.Fprintln(s.out, "\nEvents:")
-	t := newTable(s.out, "AGE", "EVENT")
+	t := s.newTable("AGE", "EVENT")
 	t.indent = "  "
 	var rows [][]string
 	for _, e := range p.Status.Events {

@@ -79,9 +79,10 @@ func (c *eventsCommand) Run(s *session) error {
 	if len(list) == 0 && e.gone != nil {
 		return e.gone // it has no history either
 	}
-	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
+	e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
 	if c.Output == asWide {
-		e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+		e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+		e.table.wide = true
 	}
 	switch {
 	case c.Watch:

@@ -55,8 +55,8 @@ func (c *historyCommand) Run(s *session) error {
 		}
 		rows[i] = []string{number, s.age(r.At), or(r.Author), or(r.Summary)}
 	}
-	t := newTable(s.out, "REVISION", "AGE", "AUTHOR", "CHANGE")
-	t.most = terminal
+	t := s.newTable("REVISION", "AGE", "AUTHOR", "CHANGE")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -72,8 +72,7 @@ func (c *historyCommand) one(s *session, a *api.Application) error {
 	if r.Against != 0 {
 		against = fmt.Sprintf("compared with revision %d", r.Against)
 	}
-	fmt.Fprintf(s.out, "Revision %d of %s, by %s %s ago, %s: %s\n",
-		r.Number, printable(a.Name), printable(cmp.Or(r.Author, "nobody known")), s.age(r.At), against, printable(or(r.Summary)))
+	s.text("Revision %d of %s, by %s %s ago, %s: %s", r.Number, a.Name, cmp.Or(r.Author, "nobody known"), s.age(r.At), against, or(r.Summary))
 	s.differences(r.Fields)
 	return nil
 }
@@ -105,9 +104,9 @@ func (s *session) differences(list []api.Field) {
 		if f.Restarts {
 			text += " (restarts)"
 		}
-		fmt.Fprintln(s.out, printable(text))
+		s.text("%s", text)
 		if where != "" {
-			fmt.Fprintln(s.out, printable("      in "+where))
+			s.text("      in %s", where)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func (c *getPolicies) Run(s *session) error {
 			present(p, values), or(limit(p)), watches(p),
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
-	t.most = terminal
+	t := s.newTable("APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -114,8 +114,8 @@ func (c *violationsCommand) Run(s *session) error {
 			or(limit(p)), watches(p),
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
-	t.most = terminal
+	t := s.newTable("APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -277,22 +277,22 @@ func (c *policyBacktest) Run(s *session) error {
 		return s.print(c.Output, past)
 	}
 	if len(past.Episodes) == 0 {
-		_, err := fmt.Fprintf(s.out, "It would not have been violated in the last %s (%d evaluations).\n", c.Since, past.Evaluations)
-		return err
+		s.text("It would not have been violated in the last %s (%d evaluations).", c.Since, past.Evaluations)
+		return nil
 	}
 	rows := make([][]string, len(past.Episodes))
 	for i, e := range past.Episodes {
 		rows[i] = []string{e.FiredAt.Local().Format(time.DateTime), span(e.To.Sub(e.From)), number(e.Peak), pairs(e.Labels)}
 	}
-	t := newTable(s.out, "FIRED", "LASTED", "WORST", "SERIES")
-	t.most = terminal
+	t := s.newTable("FIRED", "LASTED", "WORST", "SERIES")
+	t.most = s.columns()
 	if err := t.write(rows...); err != nil || past.Forecast == nil {
 		return err
 	}
 	f := past.Forecast
-	_, err = fmt.Fprintf(s.out, "Looking %s ahead: %d of %d violations known earlier (%s in the median), %d alerts in vain, %d still open.\n",
+	s.text("Looking %s ahead: %d of %d violations known earlier (%s in the median), %d alerts in vain, %d still open.",
 		f.Ahead, f.Earlier, f.Violations, span(time.Duration(f.SecondsEarlier*float64(time.Second))), f.InVain, f.Open)
-	return err
+	return nil
 }
 
 // podsOf are lines about the pods of an application that telemetry knows, by CLUSTER/NODE/COMPONENT. Without telemetry there are none.
@@ -374,7 +374,7 @@ func (c *treeCommand) Run(s *session) error {
 		return err
 	}
 	line := func(depth int, text string) {
-		fmt.Fprintln(s.out, cut(strings.Repeat("  ", depth)+printable(text), terminal))
+		fmt.Fprintln(s.out, s.states(cut(strings.Repeat("  ", depth)+printable(text), s.columns())))
 	}
 	about := func(depth int, component string) {
 		for i := range policies {

@@ -187,8 +187,8 @@ func (c *topApps) table(s *session, list []appUse) error {
 			rows = append(rows, row)
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY")
-	t.most = terminal
+	t := s.newTable("APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 

@@ -257,12 +257,12 @@ func steady(text string) string {
 	known := map[string]string{}
 	text = wholeID.ReplaceAllStringFunc(text, func(id string) string {
 		if known[id] == "" {
-			known[id] = fmt.Sprintf("%08d-0000-4000-8000-%012d", len(known)+1, 0)
+			known[id] = fmt.Sprintf("%08d-0000-4000-8000-%012[1]d", len(known)+1)
 		}
 		return known[id]
 	})
 	for id, steady := range known {
-		text = strings.ReplaceAll(text, id[:8], steady[:8])
+		text = strings.ReplaceAll(strings.ReplaceAll(text, id[:8], steady[:8]), id[28:], steady[28:])
 	}
 	text = instant.ReplaceAllString(text, "2026-01-01T12:00:00Z")
 	text = clock.ReplaceAllString(text, "2026-01-01 12:00:00")

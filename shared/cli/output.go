@@ -43,7 +43,7 @@ type resultFlags struct {
 // progress has what happens written where it does not get into a result for programs.
 func (f *resultFlags) progress(s *session) {
 	if f.Output.structured() || f.Output == asName {
-		s.screen = newScreen(s.err, false)
+		s.screen = newScreen(s.err, display{})
 	}
 }
 

@@ -280,6 +280,7 @@ type session struct {
 	in                io.Reader
 	out               io.Writer
 	err               io.Writer
+	display                   // of out
 	screen            *screen // progress on out
 	now               func() time.Time
 	poll              time.Duration

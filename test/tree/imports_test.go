@@ -229,7 +229,9 @@ var direct = map[string][]string{
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
 	},
-	"shared/cli":   {"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "github.com/zalando/go-keyring"}, // of the command line
+	"shared/cli": { // of the command line
+		"github.com/alecthomas/kong", "github.com/fatih/color", "github.com/zalando/go-keyring", "golang.org/x/term", "sigs.k8s.io/yaml",
+	},
 	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/store/localpg": {
 		"github.com/fergusstrange/embedded-postgres",

@@ -48,6 +48,7 @@ import (
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeploynuvla "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-nuvla"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
+	deploymentmanagerpodlogs "github.com/littoral-project/littoral/functions/deploymentmanager/pod-logs"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	deploymentmanagersyncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
@@ -305,6 +306,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-nuvla":      function.NewEntry("deploymentmanager-deploy-nuvla", deploymentmanagerdeploynuvla.Spec, deploymentmanagerdeploynuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
+	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-pod-logs":          function.NewEntry("deploymentmanager-pod-logs", deploymentmanagerpodlogs.Spec, deploymentmanagerpodlogs.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-nuvla":        function.NewEntry("deploymentmanager-sync-nuvla", deploymentmanagersyncnuvla.Spec, deploymentmanagersyncnuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),

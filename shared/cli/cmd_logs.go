@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type logsCommand struct {
@@ -27,7 +28,8 @@ type logsCommand struct {
 
 // Help is the long help of logs.
 func (logsCommand) Help() string {
-	return "Example: littoral logs -f shop web\n\nLines of all replicas are merged, wherever they ran. A rule shows where a component was placed, and why."
+	return "Example: littoral logs -f shop web\n\nLines of all replicas are merged, wherever they ran. A rule shows where a component was placed, and why. " +
+		"A server without a log store asks the clusters whose kubeconfigs it has, which keep what the pods of now wrote."
 }
 
 // logs shows lines and moves in the order of time.
@@ -38,6 +40,8 @@ type logs struct {
 	mu           sync.Mutex // what follows is used by both streams
 	width        int        // of the names before the lines
 	ours, theirs told
+	pods         bool // the server has no log store, and its clusters are asked
+	missing      string
 }
 
 // told is what was shown of one controller. A stream that is taken up again repeats the lines of its last instant, and moves.
@@ -114,7 +118,18 @@ const mostOfTheirs = 1000
 // is true when that is the server's own store, and the other one has answered.
 func (l *logs) read(q api.LogsQuery) (found *api.Logs, alone bool, err error) {
 	found, err = l.client.Logs(l.ctx, q)
-	if err != nil && (!passing(err) || l.ctx.Err() != nil) {
+	if absent(err) {
+		var podsErr error
+		if found, podsErr = l.client.PodLogs(l.ctx, q); podsErr == nil {
+			l.pods, err = true, nil
+			fmt.Fprintln(l.err, "littoral: the server reads no log store; this is what the pods that are there now still have")
+			l.lacks(found)
+		} else {
+			err = advise(problem.New(problem.NotImplemented, "%s; %s", err, podsErr),
+				"The server needs a log store (LOGS_BACKEND), or kubeconfigs of the clusters (KUBECONFIG_DIR)")
+		}
+	}
+	if err != nil && (!absent(err) && !passing(err) || l.ctx.Err() != nil) {
 		return nil, false, err
 	}
 	more := q
@@ -153,6 +168,17 @@ func (l *logs) read(q api.LogsQuery) (found *api.Logs, alone bool, err error) {
 	return found, alone, nil
 }
 
+// absent reports whether the server has no such thing.
+func absent(err error) bool { return problem.KindOf(err) == problem.NotImplemented }
+
+// lacks says whose lines are not shown, once.
+func (l *logs) lacks(found *api.Logs) {
+	if text := strings.Join(found.Missing, "; "); text != "" && text != l.missing {
+		l.missing = text
+		fmt.Fprintf(l.err, "littoral: lines are not shown of %s\n", printable(text))
+	}
+}
+
 func atController(name, message string) string { return "at " + name + ", " + message }
 
 // follow goes on with what is written at either controller, also when the application moves from one to the other meanwhile.
@@ -160,7 +186,11 @@ func (l *logs) follow(q api.LogsQuery, alone bool) error {
 	ctx, stop := context.WithCancel(l.ctx)
 	defer stop()
 	sides := []func(context.Context, api.LogsQuery) error{l.followTheirs}
-	if !alone {
+	switch {
+	case alone:
+	case l.pods:
+		sides = append(sides, l.followPods)
+	default:
 		sides = append(sides, l.followOurs)
 	}
 	ended := make(chan error, len(sides))
@@ -170,7 +200,9 @@ func (l *logs) follow(q api.LogsQuery, alone bool) error {
 	err := <-ended // of the first one, which ends the other
 	stop()
 	for range len(sides) - 1 {
-		<-ended
+		if other := <-ended; err == nil {
+			err = other
+		}
 	}
 	return err
 }
@@ -210,6 +242,37 @@ func (l *logs) followTheirs(ctx context.Context, q api.LogsQuery) error {
 			}
 		}
 	}
+}
+
+// followPods asks for what the pods have written since.
+func (l *logs) followPods(ctx context.Context, q api.LogsQuery) error {
+	q.Tail = 0
+	for l.wait(ctx) == nil {
+		if !l.ours.at.IsZero() {
+			q.Since = l.ours.at.UTC().Format(time.RFC3339Nano)
+		}
+		found, err := l.client.PodLogs(ctx, q)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !passing(err):
+			return err
+		case err != nil:
+			continue
+		}
+		l.lacks(found)
+		for i := range found.Moves {
+			if err := l.tell(&l.ours, api.LogEvent{Move: &found.Moves[i]}); err != nil {
+				return err
+			}
+		}
+		for i := range found.Lines {
+			if err := l.tell(&l.ours, api.LogEvent{Line: &found.Lines[i]}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // followOurs comes again whenever the server ends a stream, or is away for a while.

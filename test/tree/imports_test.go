@@ -172,6 +172,7 @@ var direct = map[string][]string{
 	"shared/bus/sink/mqtt":                {"github.com/eclipse/paho.golang"},
 	"shared/bus/sink/sinktest":            {"github.com/stretchr/testify"},
 	"shared/telemetry/tenant":             {"github.com/jackc/pgx/v5"},
+	"shared/logs/pods":                    {"k8s.io/apimachinery"},
 	"shared/logs/logstest":                {"github.com/stretchr/testify"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
 	"shared/exporter":                     {"github.com/jackc/pgx/v5"},

@@ -1105,6 +1105,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deploymentmanager/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an application writes where it runs now
+         * @description As `/telemetry/logs`, for sites without a log store: the lines that the clusters of the application still keep, read through
+         *     their own APIs. It answers 501 where no kubeconfigs are set.
+         */
+        get: operations["getPodLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/telemetry/logs": {
         parameters: {
             query?: never;
@@ -1116,7 +1137,7 @@ export interface paths {
          * What an application writes
          * @description The last lines of the containers of an application, merged over replicas and places and in the order of time, and the
          *     decisions where its components run. Its lines are for who handed it in, for itself by its own token, and for the role
-         *     `admin`.
+         *     `admin`. It answers 501 where no log store is set.
          *
          *     With `follow` the answer is a stream of server-sent events: `opened`, then `line` and `move` as they come. A stream ends
          *     after some minutes: come again with the last id in `Last-Event-ID`; lines of that very instant come again.
@@ -6637,6 +6658,8 @@ export interface components {
             moves: components["schemas"]["LogMove"][];
             /** @description There are older lines than the limit lets through. */
             cut?: boolean;
+            /** @description Whose lines could not be read from their clusters, and why. */
+            missing?: string[];
         };
         LogLine: {
             /** Format: date-time */
@@ -8963,6 +8986,44 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Home"];
+        };
+    };
+    getPodLogs: {
+        parameters: {
+            query: {
+                /**
+                 * @description The application.
+                 * @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a
+                 */
+                app: components["schemas"]["Id"];
+                /** @description Only of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines and moves. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
         };
     };
     getLogs: {

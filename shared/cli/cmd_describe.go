@@ -26,7 +26,7 @@ func (describeCommand) Help() string {
 
 type describeApp struct {
 	appArgument
-	Output  format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output  format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 	History int    `default:"20" help:"How many of the last events to show."`
 }
 
@@ -54,8 +54,8 @@ func (c *describeApp) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, description{a, decisions, entries})
+	if done, err := s.said(c.Output, "app", a.ID, description{a, decisions, entries}); done {
+		return err
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {

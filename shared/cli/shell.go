@@ -192,7 +192,7 @@ func newParser(sh *Shell, cli *commands, name string) (*kong.Kong, error) {
 			"states":        "Created,Progressing,Finished,Degraded",
 			"healths":       "Healthy,Progressing,Unknown,Degraded",
 			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
-			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "results": "table,json,yaml,name", "goals": "available,finished,stopped,deleted",
+			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}), kong.Help(helpWithExample))
 }
 

@@ -89,12 +89,7 @@ func (l *listing[T]) table(s *session) *table {
 }
 
 func (l *listing[T]) printNames(s *session, list []T) error {
-	for _, v := range list {
-		if _, err := fmt.Fprintln(s.out, l.kind+"/"+l.key(v)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printNames(s, l.kind, list, l.key)
 }
 
 func (l *listing[T]) printEach(s *session, t *table, list []T) error {

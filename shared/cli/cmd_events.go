@@ -218,6 +218,9 @@ func (e *events) learn(list []api.Entry) error {
 	var unknown bool
 	for i := range list {
 		id := list[i].ApplicationID
+		if name := list[i].Application; name != "" { // also of one that is deleted
+			e.names[id] = name
+		}
 		if _, known := e.names[id]; !known && id != "" {
 			e.names[id], unknown = shortID(id), true
 		}

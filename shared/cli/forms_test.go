@@ -250,3 +250,19 @@ func TestEveryCommandHasItsForms(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsNameWhatIsDeleted, not by its id.
+func TestEventsNameWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	h.ok("delete", "app", "shop", "--no-wait")
+	for h.work() > 0 {
+		continue
+	}
+	require.Contains(t, h.run("get", "apps").err, "No applications")
+	require.Regexp(t, `application\.deleted +shop `, h.ok("events"))
+}

@@ -6587,6 +6587,8 @@ export interface components {
             id: number;
             at: components["schemas"]["Time"];
             applicationId?: components["schemas"]["Id"];
+            /** @description While it is known, also some time after the deletion. */
+            applicationName?: string;
             jobId?: components["schemas"]["Id"];
             component?: string;
             /** @description Such as application.submitted, job.placed, topology.changed */

@@ -35,17 +35,20 @@ import (
 	controllergive "github.com/littoral-project/littoral/functions/controller/give"
 	controllerhandovercreate "github.com/littoral-project/littoral/functions/controller/handover-create"
 	controllerhandoverlist "github.com/littoral-project/littoral/functions/controller/handover-list"
+	controllerhistoryread "github.com/littoral-project/littoral/functions/controller/history-read"
+	controllerhistoryshow "github.com/littoral-project/littoral/functions/controller/history-show"
 	controllerlease "github.com/littoral-project/littoral/functions/controller/lease"
+	controllerlogsread "github.com/littoral-project/littoral/functions/controller/logs-read"
+	controllerlogsshow "github.com/littoral-project/littoral/functions/controller/logs-show"
 	controlleroffer "github.com/littoral-project/littoral/functions/controller/offer"
 	controlleroverflow "github.com/littoral-project/littoral/functions/controller/overflow"
-	controllerread "github.com/littoral-project/littoral/functions/controller/read"
 	controllerregister "github.com/littoral-project/littoral/functions/controller/register"
 	controllerrenew "github.com/littoral-project/littoral/functions/controller/renew"
-	controllershow "github.com/littoral-project/littoral/functions/controller/show"
 	controllertakeover "github.com/littoral-project/littoral/functions/controller/take-over"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeploynuvla "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-nuvla"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
+	deploymentmanagerpodlogs "github.com/littoral-project/littoral/functions/deploymentmanager/pod-logs"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	deploymentmanagersyncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
@@ -294,17 +297,20 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/controller-give":                     function.NewEntry("controller-give", controllergive.Spec, controllergive.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-handover-create":          function.NewEntry("controller-handover-create", controllerhandovercreate.Spec, controllerhandovercreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-handover-list":            function.NewEntry("controller-handover-list", controllerhandoverlist.Spec, controllerhandoverlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-history-read":             function.NewEntry("controller-history-read", controllerhistoryread.Spec, controllerhistoryread.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-history-show":             function.NewEntry("controller-history-show", controllerhistoryshow.Spec, controllerhistoryshow.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-lease":                    function.NewEntry("controller-lease", controllerlease.Spec, controllerlease.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-logs-read":                function.NewEntry("controller-logs-read", controllerlogsread.Spec, controllerlogsread.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-logs-show":                function.NewEntry("controller-logs-show", controllerlogsshow.Spec, controllerlogsshow.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-offer":                    function.NewEntry("controller-offer", controlleroffer.Spec, controlleroffer.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-overflow":                 function.NewEntry("controller-overflow", controlleroverflow.Spec, controlleroverflow.New),
-	"github.com/littoral-project/littoral/functions/cmd/controller-read":                     function.NewEntry("controller-read", controllerread.Spec, controllerread.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-register":                 function.NewEntry("controller-register", controllerregister.Spec, controllerregister.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-renew":                    function.NewEntry("controller-renew", controllerrenew.Spec, controllerrenew.New),
-	"github.com/littoral-project/littoral/functions/cmd/controller-show":                     function.NewEntry("controller-show", controllershow.Spec, controllershow.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-take-over":                function.NewEntry("controller-take-over", controllertakeover.Spec, controllertakeover.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-nuvla":      function.NewEntry("deploymentmanager-deploy-nuvla", deploymentmanagerdeploynuvla.Spec, deploymentmanagerdeploynuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
+	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-pod-logs":          function.NewEntry("deploymentmanager-pod-logs", deploymentmanagerpodlogs.Spec, deploymentmanagerpodlogs.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-nuvla":        function.NewEntry("deploymentmanager-sync-nuvla", deploymentmanagersyncnuvla.Spec, deploymentmanagersyncnuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),

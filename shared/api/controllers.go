@@ -112,7 +112,7 @@ func (c *Client) PeerHistory(ctx context.Context, app string, after int64, limit
 		q.Set("after", strconv.FormatInt(after, 10))
 	}
 	if limit > 0 {
-		q.Set("tail", strconv.Itoa(limit))
+		q.Set("limit", strconv.Itoa(limit))
 	}
 	controller, list, err = askTheirs[[]Entry](ctx, c, app, "history", q)
 	for i := range list {

@@ -13,6 +13,7 @@ type Entry struct {
 	ID            int64           `json:"id"`
 	At            time.Time       `json:"at"`
 	ApplicationID string          `json:"applicationId,omitempty"`
+	Application   string          `json:"applicationName,omitempty"`
 	JobID         string          `json:"jobId,omitempty"`
 	Component     string          `json:"component,omitempty"`
 	Event         string          `json:"event"` // "job.placed", "application.submitted", ...

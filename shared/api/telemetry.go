@@ -38,6 +38,8 @@ type Logs struct {
 	Lines []LogLine `json:"lines"`
 	Moves []LogMove `json:"moves"`
 	Cut   bool      `json:"cut,omitempty"`
+
+	Missing []string `json:"missing,omitempty"` // whose lines could not be read, and why
 }
 
 // LogsQuery selects lines of an application.
@@ -67,6 +69,11 @@ const logsPath = "/telemetry/logs"
 // Logs returns lines of an application.
 func (c *Client) Logs(ctx context.Context, q LogsQuery) (*Logs, error) {
 	return one[Logs](ctx, c, get(logsPath, q.query()))
+}
+
+// PodLogs returns lines that the clusters of an application still keep, for a server without a log store.
+func (c *Client) PodLogs(ctx context.Context, q LogsQuery) (*Logs, error) {
+	return one[Logs](ctx, c, get("/deploymentmanager/logs", q.query()))
 }
 
 // LogEvent is a line or a move.

@@ -3,6 +3,8 @@ package application
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,6 +24,9 @@ and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 or
 where j.cluster <> '' and j.cleans is null and j.misplaced <> '{}' and j.type <> 'DeleteDeployment'
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
+	selectIsStuck = `select exists (select from jobs where application_id = $1 and cleans is null and type <> 'DeleteDeployment'
+and (cluster = '' and state = 'Created' or cluster <> '' and misplaced <> '{}'))`
+
 	selectUpdatePending = `select id from applications where judged < version and desired = 'running' and deleted_at is null
 and id >= $1 order by 1 limit $2`
 )
@@ -35,6 +40,31 @@ func Waiting(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([
 // else.
 func Misplaced(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectMisplaced, from, limit)
+}
+
+// Stuck returns at most limit applications, from that id on, with a component that fits nowhere, or nowhere better: those of Waiting
+// and of Misplaced.
+func Stuck(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
+	waiting, err := Waiting(ctx, q, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	misplaced, err := Misplaced(ctx, q, from, limit)
+	if err != nil {
+		return nil, err
+	}
+	all := append(waiting, misplaced...)
+	slices.SortFunc(all, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	all = slices.Compact(all)
+	return all[:min(len(all), limit)], nil
+}
+
+// IsStuck reports whether a component of the application fits nowhere, or nowhere better.
+func IsStuck(ctx context.Context, q store.Querier, id uuid.UUID) (stuck bool, err error) {
+	if err := q.QueryRow(ctx, selectIsStuck, id).Scan(&stuck); err != nil {
+		return false, fmt.Errorf("look for what has no place: %w", err)
+	}
+	return stuck, nil
 }
 
 // UpdatePending returns at most limit applications, from that id on, with an update that the matchmaker has not handled:

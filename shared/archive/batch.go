@@ -16,8 +16,8 @@ import (
 const (
 	// All entries before the first one that stays, so that objects do not interleave. Only as many rows as fit into one
 	// object are searched for it, not all old ones.
-	oldHistory = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause,
-	trace_id, data from history
+	oldHistory = `select id, at, application_id, coalesce((select name from applications a where a.id = application_id), '') as application,
+	job_id, component, event, from_state, to_state, message, cause, trace_id, data from history
 where id < coalesce((select min(id) from (select id, at from history order by id limit $2) oldest where at >= $1),
 	9223372036854775807) order by id limit $2`
 	deleteHistory = `delete from history where id = any($1)`

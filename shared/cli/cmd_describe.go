@@ -26,7 +26,7 @@ func (describeCommand) Help() string {
 
 type describeApp struct {
 	appArgument
-	Output  format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output  format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 	History int    `default:"20" help:"How many of the last events to show."`
 }
 
@@ -54,8 +54,8 @@ func (c *describeApp) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, description{a, decisions, entries})
+	if done, err := s.said(c.Output, "app", a.ID, description{a, decisions, entries}); done {
+		return err
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {
@@ -95,7 +95,7 @@ func (s *session) describe(a *api.Application) {
 func (s *session) fields(indent string, list [][2]string) {
 	for _, f := range list {
 		if f[1] != "" {
-			fmt.Fprintf(s.out, "%s%-13s %s\n", indent, f[0]+":", printable(f[1]))
+			s.field(indent, f[0], printable(f[1]))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (s *session) job(a *api.Application, j *api.Job, decisions []decision) erro
 		return nil
 	}
 	fmt.Fprintln(s.out, "    Conditions:")
-	t := newTable(s.out, "TYPE", "STATUS", "REASON", "AGE", "MESSAGE")
+	t := s.newTable("TYPE", "STATUS", "REASON", "AGE", "MESSAGE")
 	t.indent = "      "
 	var rows [][]string
 	for _, c := range j.Resource.Conditions {
@@ -176,7 +176,7 @@ func remedies(list []api.Remedy) string {
 func (s *session) describeHistory(a *api.Application, entries []api.Entry, last int) error {
 	fmt.Fprintln(s.out, "\nHistory:")
 	shown := entries[max(0, len(entries)-max(last, 0)):]
-	t := newTable(s.out, "AGE", "EVENT", "COMPONENT", "MESSAGE")
+	t := s.newTable("AGE", "EVENT", "COMPONENT", "MESSAGE")
 	t.indent = "  "
 	var rows [][]string
 	for i := range shown {
@@ -187,7 +187,7 @@ func (s *session) describeHistory(a *api.Application, entries []api.Entry, last 
 		return err
 	}
 	if len(shown) < len(entries) {
-		fmt.Fprintf(s.out, "  (%d earlier: littoral events --app %s)\n", len(entries)-len(shown), a.ID)
+		s.text("  (%d earlier: littoral events --app %s)", len(entries)-len(shown), a.ID)
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 
 // describeFlags are those of describing one thing.
 type describeFlags struct {
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: ${enum}."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 type describeJob struct {
-	ID string `arg:"" help:"Job: its id, or the beginning of it."`
+	ID string `arg:"" help:"Job: its id, or its end as lists show it, or its beginning."`
 	describeFlags
 }
 
@@ -29,7 +29,9 @@ func (c *describeJob) Run(s *session) error {
 		return err
 	}
 	id := strings.ToLower(c.ID)
-	list = slices.DeleteFunc(list, func(j api.Job) bool { return !isIDPrefix(id) || !strings.HasPrefix(j.ID, id) })
+	list = slices.DeleteFunc(list, func(j api.Job) bool {
+		return !(len(id) >= minPrefix && strings.HasSuffix(j.ID, id)) && !(isIDPrefix(id) && strings.HasPrefix(j.ID, id))
+	})
 	switch len(list) {
 	case 0:
 		return advise(fmt.Errorf("there is no job %q", c.ID), "See what there is with: littoral get jobs")
@@ -41,8 +43,8 @@ func (c *describeJob) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, j)
+	if done, err := s.said(c.Output, "job", j.ID, j); done {
+		return err
 	}
 	a, err := s.client.Application(s.ctx, j.GroupID)
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *session) components(rows [][]string) error {
 		return err
 	}
 	fmt.Fprintln(s.out, "\nComponents:")
-	t := newTable(s.out, "APP", "COMPONENT", "STATE", "NODE", "AGE")
+	t := s.newTable("APP", "COMPONENT", "STATE", "NODE", "AGE")
 	t.indent = "  "
 	return t.write(rows...)
 }
@@ -106,8 +108,8 @@ func (c *describeNode) Run(s *session) error {
 		return advise(fmt.Errorf("telemetry shows no node %s/%s", cluster, name), "See what there is with: littoral get nodes")
 	}
 	n := p.At
-	if c.Output.structured() {
-		return s.print(c.Output, nodeItem{cluster, name, strings.ToLower(p.In.Type), s.stateOf(taxonomy, n), *n})
+	if done, err := s.said(c.Output, "node", cluster+"/"+name, nodeItem{cluster, name, strings.ToLower(p.In.Type), s.stateOf(taxonomy, n), *n}); done {
+		return err
 	}
 	s.fields("", [][2]string{
 		{"Node", cluster + "/" + name},
@@ -148,8 +150,8 @@ func (c *describeCluster) Run(s *session) error {
 		return advise(fmt.Errorf("there is no cluster %q", c.Cluster), "See what there is with: littoral get clusters")
 	}
 	i := list[at]
-	if c.Output.structured() {
-		return s.print(c.Output, i)
+	if done, err := s.said(c.Output, "cluster", i.Name, i); done {
+		return err
 	}
 	s.fields("", [][2]string{
 		{"Cluster", i.Name},
@@ -185,8 +187,8 @@ func (c *describePolicy) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, p)
+	if done, err := s.said(c.Output, "policy", p.ID, p); done {
+		return err
 	}
 	variables := make(map[string]string, len(p.Variables))
 	for name, v := range p.Variables {
@@ -209,7 +211,7 @@ func (c *describePolicy) Run(s *session) error {
 		return nil
 	}
 	fmt.Fprintln(s.out, "\nEvents:")
-	t := newTable(s.out, "AGE", "EVENT")
+	t := s.newTable("AGE", "EVENT")
 	t.indent = "  "
 	var rows [][]string
 	for _, e := range p.Status.Events {
@@ -237,8 +239,8 @@ func (c *describeController) Run(s *session) error {
 		return advise(fmt.Errorf("the lighthouse knows no controller %q", c.Name), "See what there is with: littoral get controllers")
 	}
 	k := &list[at]
-	if c.Output.structured() {
-		return s.print(c.Output, k)
+	if done, err := s.said(c.Output, "controller", k.Name, k); done {
+		return err
 	}
 	checked := "never"
 	if k.CheckedAt != nil {

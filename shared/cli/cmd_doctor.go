@@ -93,14 +93,12 @@ func (p *patient) show() error {
 	for i, f := range p.found {
 		rows[i] = []string{f.Check, f.State, f.Message}
 	}
-	if err := newTable(p.out, "CHECK", "STATE", "FOUND").write(rows...); err != nil {
+	if err := p.newTable("CHECK", "STATE", "FOUND").write(rows...); err != nil {
 		return err
 	}
 	for _, f := range p.found {
 		if f.Advice != "" {
-			if _, err := fmt.Fprintf(p.out, "%s: %s\n", f.Check, f.Advice); err != nil {
-				return err
-			}
+			p.text("%s: %s", f.Check, f.Advice)
 		}
 	}
 	return nil

@@ -79,9 +79,10 @@ func (c *eventsCommand) Run(s *session) error {
 	if len(list) == 0 && e.gone != nil {
 		return e.gone // it has no history either
 	}
-	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
+	e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
 	if c.Output == asWide {
-		e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+		e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+		e.table.wide = true
 	}
 	switch {
 	case c.Watch:
@@ -217,6 +218,9 @@ func (e *events) learn(list []api.Entry) error {
 	var unknown bool
 	for i := range list {
 		id := list[i].ApplicationID
+		if name := list[i].Application; name != "" { // also of one that is deleted
+			e.names[id] = name
+		}
 		if _, known := e.names[id]; !known && id != "" {
 			e.names[id], unknown = shortID(id), true
 		}

@@ -39,7 +39,7 @@ func (c *explainCommand) Run(s *session) error {
 // explainTotals shows what scarce capacity is worth and how good the whole placement is.
 func (s *session) explainTotals(e *placement.Explanation) error {
 	if len(e.Prices) > 0 {
-		t := newTable(s.out, "", "SCARCE", "AT", "WORTH")
+		t := s.newTable("", "SCARCE", "AT", "WORTH")
 		var rows [][]string
 		for _, p := range e.Prices[:min(len(e.Prices), maxPrices)] {
 			what, at := strings.TrimSpace(string(p.Rule)+" "+p.Key), p.Target.Cluster
@@ -57,7 +57,7 @@ func (s *session) explainTotals(e *placement.Explanation) error {
 	if e.Exact {
 		proof = "proven best"
 	}
-	fmt.Fprintf(s.out, "%d of %d placed; %.1f points in all, %s.\n", e.Placed, len(e.Components), e.Objective, proof)
+	s.text("%d of %d placed; %.1f points in all, %s.", e.Placed, len(e.Components), e.Objective, proof)
 	return nil
 }
 
@@ -96,26 +96,27 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 	if c.Placed {
 		where = place(c.Target) + " (" + strings.ToLower(c.Target.Orchestrator) + ")"
 	}
-	fmt.Fprintf(s.out, "%s -> %s\n  %s\n", printable(c.Component), printable(where), printable(c.Summary))
+	s.text("%s -> %s", c.Component, where)
+	s.text("  %s", c.Summary)
 	if r := c.Relaxation; r != nil {
-		fmt.Fprintf(s.out, "  It would fit on %s with:\n", printable(place(r.Target)))
+		s.text("  It would fit on %s with:", place(r.Target))
 		for _, change := range r.Changes {
-			fmt.Fprintf(s.out, "    - %s\n", printable(change.Detail))
+			s.text("    - %s", change.Detail)
 		}
 	}
 	names := slices.Sorted(maps.Keys(c.Preferences))
 	head := []string{"", "NODE", "PERFORMANCE", "ENERGY", "SECURITY", "SCORE"}
 	for _, name := range names {
-		fmt.Fprintf(s.out, "  %s: %s\n", printable(name), printable(c.Preferences[name]))
+		s.text("  %s: %s", name, c.Preferences[name])
 		head = append(head, strings.ToUpper(printable(name)))
 	}
-	t := newTable(s.out, append(head, "NEAR", "MOVE", "TOTAL", "VERDICT")...)
+	t := s.newTable(append(head, "NEAR", "MOVE", "TOTAL", "VERDICT")...)
 	t.indent = "  "
-	var rows [][]string
+	rows := make([][]string, len(c.Nodes))
 	for i := range c.Nodes {
-		rows = append(rows, nodeRow(&c.Nodes[i], names))
+		rows[i] = nodeRow(&c.Nodes[i], names)
 	}
-	if err := t.write(rows...); err != nil {
+	if err := t.write(grouped(rows)...); err != nil {
 		return err
 	}
 	if c.Omitted > 0 {
@@ -123,6 +124,29 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 	}
 	fmt.Fprintln(s.out)
 	return nil
+}
+
+// grouped makes one row of all nodes that cannot take a component for the very same reasons; it is where the first of them is.
+func grouped(rows [][]string) [][]string {
+	places := map[string][]string{} // by all that a row says but the node
+	says := func(row []string) string { return strings.Join(row[2:], "\x00") }
+	for _, row := range rows {
+		places[says(row)] = append(places[says(row)], row[1])
+	}
+	var out [][]string
+	for _, row := range rows {
+		same := places[says(row)]
+		switch {
+		case len(same) < 2 || row[2] != "-":
+			out = append(out, row)
+		case same[0] == row[1]:
+			merged := slices.Clone(row)
+			merged[1] = fmt.Sprintf("%d nodes", len(same))
+			merged[len(row)-1] += " (" + strings.Join(same, ", ") + ")"
+			out = append(out, merged)
+		}
+	}
+	return out
 }
 
 // nodeRow shows one node: what it would earn there, and what speaks against it with the numbers.

@@ -50,7 +50,7 @@ func (c *fleetList) Run(s *session) error {
 			rows = append(rows, fleetRow(&f.Clusters[i], &f.Clusters[i].Nodes[j], c.Output == asWide))
 		}
 	}
-	return newTable(s.out, header...).write(rows...)
+	return s.newTable(header...).write(rows...)
 }
 
 func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {

@@ -199,7 +199,7 @@ func (c *getJobs) Run(s *session) error {
 		header: []string{"ID", "APP", "COMPONENT", "TYPE", "STATE", "TARGET", "AGENT", "AGE"},
 		row: func(j api.Job) []string {
 			return []string{
-				j.ID, j.GroupName, j.Component(), kind(&j), j.State, or(j.Targets.String()), or(j.OwnerID), s.age(j.CreatedAt),
+				shortJob(j.ID), j.GroupName, j.Component(), kind(&j), j.State, or(j.Targets.String()), or(j.OwnerID), s.age(j.CreatedAt),
 			}
 		},
 		steady: []int{3, 4, 5, 6},
@@ -211,7 +211,9 @@ func (c *getJobs) Run(s *session) error {
 		l.steady = append(l.steady, 8, 9, 11, 12)
 		narrow := l.row
 		l.row = func(j api.Job) []string {
-			return append(narrow(j), or(j.Orchestrator), strconv.FormatInt(j.Epoch, 10), s.lease(&j), or(condition(&j)),
+			row := narrow(j)
+			row[0] = j.ID
+			return append(row, or(j.Orchestrator), strconv.FormatInt(j.Epoch, 10), s.lease(&j), or(condition(&j)),
 				or(j.Resource.UUID))
 		}
 	}

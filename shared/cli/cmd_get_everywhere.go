@@ -118,5 +118,5 @@ func (c *getApps) write(s *session, answers []everywhere, rows [][]string) error
 		_, err := fmt.Fprintf(s.err, "No applications at %d controllers.\n", len(answers))
 		return err
 	}
-	return newTable(s.out, "CONTROLLER", "NAME", "ID", "STATUS", "HEALTH", "READY", "AGE").write(rows...)
+	return s.newTable("CONTROLLER", "NAME", "ID", "STATUS", "HEALTH", "READY", "AGE").write(rows...)
 }

@@ -20,7 +20,7 @@ type historyCommand struct {
 	appArgument
 	Revision int64  `placeholder:"N" help:"Show what that revision changed."`
 	Against  int64  `placeholder:"N" help:"With --revision: compare with that one instead of the one before."`
-	Output   format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output   format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of history.
@@ -47,6 +47,9 @@ func (c *historyCommand) Run(s *session) error {
 	if c.Output.structured() {
 		return s.print(c.Output, list)
 	}
+	if c.Output == asName {
+		return printNames(s, "revision", list, func(r api.Revision) string { return strconv.FormatInt(r.Number, 10) })
+	}
 	rows := make([][]string, len(list))
 	for i, r := range list {
 		number := strconv.FormatInt(r.Number, 10)
@@ -55,8 +58,8 @@ func (c *historyCommand) Run(s *session) error {
 		}
 		rows[i] = []string{number, s.age(r.At), or(r.Author), or(r.Summary)}
 	}
-	t := newTable(s.out, "REVISION", "AGE", "AUTHOR", "CHANGE")
-	t.most = terminal
+	t := s.newTable("REVISION", "AGE", "AUTHOR", "CHANGE")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -65,15 +68,14 @@ func (c *historyCommand) one(s *session, a *api.Application) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, r)
+	if done, err := s.said(c.Output, "revision", strconv.FormatInt(r.Number, 10), r); done {
+		return err
 	}
 	against := "the first"
 	if r.Against != 0 {
 		against = fmt.Sprintf("compared with revision %d", r.Against)
 	}
-	fmt.Fprintf(s.out, "Revision %d of %s, by %s %s ago, %s: %s\n",
-		r.Number, printable(a.Name), printable(cmp.Or(r.Author, "nobody known")), s.age(r.At), against, printable(or(r.Summary)))
+	s.text("Revision %d of %s, by %s %s ago, %s: %s", r.Number, a.Name, cmp.Or(r.Author, "nobody known"), s.age(r.At), against, or(r.Summary))
 	s.differences(r.Fields)
 	return nil
 }
@@ -105,9 +107,9 @@ func (s *session) differences(list []api.Field) {
 		if f.Restarts {
 			text += " (restarts)"
 		}
-		fmt.Fprintln(s.out, printable(text))
+		s.text("%s", text)
 		if where != "" {
-			fmt.Fprintln(s.out, printable("      in "+where))
+			s.text("      in %s", where)
 		}
 	}
 }
@@ -158,7 +160,7 @@ type rollbackCommand struct {
 	To      int64         `placeholder:"N" help:"Revision to go back to; default: the one before the newest."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
-	Output  format        `short:"o" enum:"table,json,yaml" default:"table" help:"How to show the application: table, json or yaml."`
+	Output  format        `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
 }
 
 // Help is the long help of rollback.
@@ -180,12 +182,12 @@ func (c *rollbackCommand) Run(s *session) error {
 		return err
 	}
 	s.warn(a.Warnings)
-	switch {
-	case c.Output.structured():
-		return s.print(c.Output, a)
-	case a.Version == before.Version:
+	if done, err := s.said(c.Output, "app", a.ID, a); done {
+		return err
+	}
+	if a.Version == before.Version {
 		s.screen.line("application %s unchanged: %s", a.Name, a.ID)
-	default:
+	} else {
 		s.screen.line("application %s rolled back (revision %d): %s", a.Name, a.Version, a.ID)
 	}
 	if !c.Wait {
@@ -196,7 +198,8 @@ func (c *rollbackCommand) Run(s *session) error {
 
 type editCommand struct {
 	appArgument
-	Strict bool `help:"Refuse a descriptor with warnings."`
+	Strict bool   `help:"Refuse a descriptor with warnings."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
 }
 
 // Help is the long help of edit.
@@ -231,16 +234,28 @@ func (c *editCommand) Run(s *session) error {
 		return err
 	}
 	if string(text) == r.Descriptor {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+		if done, err := s.said(c.Output, "app", a.ID, a); done {
+			return err
+		}
 		s.screen.line("application %s unchanged: %s", a.Name, a.ID)
-		return os.Remove(name)
+		return nil
 	}
 	now, err := s.client.UpdateApplication(s.ctx, a.ID, text, c.Strict)
 	if err != nil {
 		return advise(err, "Nothing was changed; your text is kept. Apply it with: littoral apply -f %s --app %s", name, shortID(a.ID))
 	}
 	s.warn(now.Warnings)
+	if err := os.Remove(name); err != nil {
+		return err
+	}
+	if done, err := s.said(c.Output, "app", now.ID, now); done {
+		return err
+	}
 	s.screen.line("application %s updated (revision %d): %s", now.Name, now.Version, now.ID)
-	return os.Remove(name)
+	return nil
 }
 
 // runEditor opens the user's editor on the terminal.

@@ -2,15 +2,17 @@ package cli
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type logsCommand struct {
@@ -26,42 +28,64 @@ type logsCommand struct {
 
 // Help is the long help of logs.
 func (logsCommand) Help() string {
-	return "Example: littoral logs -f shop web\n\nLines of all replicas are merged, wherever they ran. A rule shows where a component was placed, and why."
+	return "Example: littoral logs -f shop web\n\nLines of all replicas are merged, wherever they ran. A rule shows where a component was placed, and why. " +
+		"A server without a log store asks the clusters whose kubeconfigs it has, which keep what the pods of now wrote."
 }
 
 // logs shows lines and moves in the order of time.
 type logs struct {
 	*session
 	command *logsCommand
-	width   int // of the names before the lines
 
-	at    time.Time // of the last lines
-	lines map[api.LogLine]bool
-	moves map[api.LogMove]bool // a stream that is taken up again repeats those of its last instant
+	mu           sync.Mutex // what follows is used by both streams
+	width        int        // of the names before the lines
+	ours, theirs told
+	pods         bool // the server has no log store, and its clusters are asked
+	missing      string
 }
 
-// Run shows what the containers of an application wrote, and with -f what they write.
+// told is what was shown of one controller. A stream that is taken up again repeats the lines of its last instant, and moves.
+type told struct {
+	at    time.Time // of the last lines
+	lines map[api.LogLine]bool
+	moves map[api.LogMove]bool
+}
+
+// fresh notes the line or move, and reports whether it is one that was not shown before.
+func (t *told) fresh(e api.LogEvent) bool {
+	if t.lines == nil {
+		t.lines, t.moves = map[api.LogLine]bool{}, map[api.LogMove]bool{}
+	}
+	if e.Move != nil {
+		known := t.moves[*e.Move]
+		t.moves[*e.Move] = true
+		return !known
+	}
+	switch {
+	case e.Line.At.Before(t.at) || t.lines[*e.Line]:
+		return false
+	case e.Line.At.After(t.at):
+		t.at = e.Line.At
+		clear(t.lines)
+	}
+	t.lines[*e.Line] = true
+	return true
+}
+
+// Run shows what the containers of an application wrote, and with -f what they write, at the server and at the controller that has the
+// application from it, or gave it.
 func (c *logsCommand) Run(s *session) error {
 	a, err := s.application(s.ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	q := api.LogsQuery{App: a.ID, Component: c.Component, Since: c.Since, Tail: c.Tail, Text: c.Text}
-	l := &logs{session: s, command: c, lines: map[api.LogLine]bool{}, moves: map[api.LogMove]bool{}}
-	switch {
-	case c.Follow && a.Status == handed:
-		return l.followTheirs(q)
-	case c.Follow:
-		return l.follow(q)
-	}
-	found, err := s.client.Logs(s.ctx, q)
+	l := &logs{session: s, command: c}
+	found, alone, err := l.read(q)
 	if err != nil {
 		return err
 	}
-	if err := l.withTheirs(q, found); err != nil {
-		return err
-	}
-	if len(found.Lines) == 0 {
+	if len(found.Lines) == 0 && !c.Follow {
 		_, err := fmt.Fprintln(s.err, "No lines. Look further back with --since.")
 		return err
 	}
@@ -82,114 +106,204 @@ func (c *logsCommand) Run(s *session) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// withTheirs adds what is recorded at the controller that has the application from the server, or gave it.
-func (l *logs) withTheirs(q api.LogsQuery, found *api.Logs) error {
-	q.Tail = min(q.Tail, mostOfTheirs)
-	controller, theirs, err := l.client.PeerLogs(l.ctx, q)
-	switch {
-	case l.ctx.Err() != nil:
-		return l.ctx.Err()
-	case missing(err): // it was never handed over
-		return nil
-	case err != nil:
-		fmt.Fprintf(l.err, "littoral: the lines at the other controller are not shown: %s\n", printable(err.Error()))
+	if !c.Follow {
 		return nil
 	}
+	return l.follow(q, alone)
+}
+
+const mostOfTheirs = 1000
+
+// read returns what both controllers have recorded, in the order of time. One that cannot be asked is left out, and it is said so; alone
+// is true when that is the server's own store, and the other one has answered.
+func (l *logs) read(q api.LogsQuery) (found *api.Logs, alone bool, err error) {
+	found, err = l.client.Logs(l.ctx, q)
+	if absent(err) {
+		var podsErr error
+		if found, podsErr = l.client.PodLogs(l.ctx, q); podsErr == nil {
+			l.pods, err = true, nil
+			fmt.Fprintln(l.err, "littoral: the server reads no log store; this is what the pods that are there now still have")
+			l.lacks(found)
+		} else {
+			err = advise(problem.New(problem.NotImplemented, "%s; %s", err, podsErr),
+				"The server needs a log store (LOGS_BACKEND), or kubeconfigs of the clusters (KUBECONFIG_DIR)")
+		}
+	}
+	if err != nil && (!absent(err) && !passing(err) || l.ctx.Err() != nil) {
+		return nil, false, err
+	}
+	more := q
+	more.Tail = min(q.Tail, mostOfTheirs)
+	controller, theirs, otherErr := l.client.PeerLogs(l.ctx, more)
+	switch {
+	case l.ctx.Err() != nil:
+		return nil, false, l.ctx.Err()
+	case err != nil && otherErr != nil:
+		return nil, false, err
+	case err != nil:
+		fmt.Fprintf(l.err, "littoral: the lines at this controller are not shown: %s\n", printable(err.Error()))
+		found, alone = &api.Logs{}, true
+	case missing(otherErr): // it was never handed over
+	case otherErr != nil:
+		fmt.Fprintf(l.err, "littoral: the lines at the other controller are not shown: %s\n", printable(otherErr.Error()))
+	}
+	for i := range found.Lines {
+		l.ours.fresh(api.LogEvent{Line: &found.Lines[i]})
+	}
+	for i := range found.Moves {
+		l.ours.fresh(api.LogEvent{Move: &found.Moves[i]})
+	}
+	for i := range theirs.Lines {
+		l.theirs.fresh(api.LogEvent{Line: &theirs.Lines[i]})
+	}
 	for i := range theirs.Moves {
-		theirs.Moves[i].Message = "at " + controller + ", " + theirs.Moves[i].Message
+		theirs.Moves[i].Message = atController(controller, theirs.Moves[i].Message)
+		l.theirs.fresh(api.LogEvent{Move: &theirs.Moves[i]})
 	}
 	found.Lines = append(found.Lines, theirs.Lines...)
 	found.Moves = append(found.Moves, theirs.Moves...)
 	slices.SortStableFunc(found.Lines, func(a, b api.LogLine) int { return a.At.Compare(b.At) })
 	slices.SortStableFunc(found.Moves, func(a, b api.LogMove) int { return a.At.Compare(b.At) })
 	found.Lines = found.Lines[max(len(found.Lines)-l.command.Tail, 0):]
-	return nil
+	return found, alone, nil
 }
 
-const (
-	mostOfTheirs = 1000
-	handed       = "Away" // the status of an application that another controller has
-)
+// absent reports whether the server has no such thing.
+func absent(err error) bool { return problem.KindOf(err) == problem.NotImplemented }
 
-// followTheirs goes on with what the controller that has the application reads from its log store.
-func (l *logs) followTheirs(q api.LogsQuery) error {
+// lacks says whose lines are not shown, once.
+func (l *logs) lacks(found *api.Logs) {
+	if text := strings.Join(found.Missing, "; "); text != "" && text != l.missing {
+		l.missing = text
+		fmt.Fprintf(l.err, "littoral: lines are not shown of %s\n", printable(text))
+	}
+}
+
+func atController(name, message string) string { return "at " + name + ", " + message }
+
+// follow goes on with what is written at either controller, also when the application moves from one to the other meanwhile.
+func (l *logs) follow(q api.LogsQuery, alone bool) error {
+	ctx, stop := context.WithCancel(l.ctx)
+	defer stop()
+	sides := []func(context.Context, api.LogsQuery) error{l.followTheirs}
+	switch {
+	case alone:
+	case l.pods:
+		sides = append(sides, l.followPods)
+	default:
+		sides = append(sides, l.followOurs)
+	}
+	ended := make(chan error, len(sides))
+	for _, side := range sides {
+		go func() { ended <- side(ctx, q) }()
+	}
+	err := <-ended // of the first one, which ends the other
+	stop()
+	for range len(sides) - 1 {
+		if other := <-ended; err == nil {
+			err = other
+		}
+	}
+	return err
+}
+
+// followTheirs asks the other controller again and again; while there is none, less often.
+func (l *logs) followTheirs(ctx context.Context, q api.LogsQuery) error {
+	const whileNone = 10
 	q.Tail = mostOfTheirs
 	for {
-		controller, theirs, err := l.client.PeerLogs(l.ctx, q)
+		if !l.theirs.at.IsZero() {
+			q.Since = l.theirs.at.UTC().Format(time.RFC3339Nano)
+		}
+		controller, theirs, err := l.client.PeerLogs(ctx, q)
+		rest := 1
 		switch {
-		case l.ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return nil
+		case missing(err):
+			rest = whileNone
 		case err != nil && !l.bears(err):
 			return err
 		}
 		for i := range theirs.Moves {
-			theirs.Moves[i].Message = "at " + controller + ", " + theirs.Moves[i].Message
-			if err := l.fresh(api.LogEvent{Move: &theirs.Moves[i]}); err != nil {
+			theirs.Moves[i].Message = atController(controller, theirs.Moves[i].Message)
+			if err := l.tell(&l.theirs, api.LogEvent{Move: &theirs.Moves[i]}); err != nil {
 				return err
 			}
 		}
 		for i := range theirs.Lines {
-			if theirs.Lines[i].At.Before(l.at) {
-				continue
-			}
-			if err := l.fresh(api.LogEvent{Line: &theirs.Lines[i]}); err != nil {
+			if err := l.tell(&l.theirs, api.LogEvent{Line: &theirs.Lines[i]}); err != nil {
 				return err
 			}
 		}
-		if !l.at.IsZero() {
-			q.Since = l.at.UTC().Format(time.RFC3339Nano)
-		}
-		if l.wait(l.ctx) != nil {
-			return nil
+		for range rest {
+			if l.wait(ctx) != nil {
+				return nil
+			}
 		}
 	}
 }
 
-// follow comes again whenever the server ends a stream, or is away for a while.
-func (l *logs) follow(q api.LogsQuery) error {
-	last, worked := "", false
-	for {
-		next, err := l.client.FollowLogs(l.ctx, q, last, l.fresh)
-		worked = worked || next != last
-		last = next
+// followPods asks for what the pods have written since.
+func (l *logs) followPods(ctx context.Context, q api.LogsQuery) error {
+	q.Tail = 0
+	for l.wait(ctx) == nil {
+		if !l.ours.at.IsZero() {
+			q.Since = l.ours.at.UTC().Format(time.RFC3339Nano)
+		}
+		found, err := l.client.PodLogs(ctx, q)
 		switch {
-		case l.ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errShown):
+		case err != nil && !passing(err):
 			return err
-		case err != nil && (!worked || !passing(err)):
-			return err
+		case err != nil:
+			continue
 		}
-		if l.wait(l.ctx) != nil {
-			return nil
+		l.lacks(found)
+		for i := range found.Moves {
+			if err := l.tell(&l.ours, api.LogEvent{Move: &found.Moves[i]}); err != nil {
+				return err
+			}
 		}
-	}
-}
-
-// errShown is the error of what could not be shown.
-var errShown = errors.New("cannot write")
-
-// fresh shows what was not shown before.
-func (l *logs) fresh(e api.LogEvent) error {
-	switch {
-	case e.Move != nil && l.moves[*e.Move], e.Line != nil && l.lines[*e.Line]:
-		return nil
-	case e.Move != nil:
-		l.moves[*e.Move] = true
-	case e.Line.At.After(l.at):
-		l.at = e.Line.At
-		clear(l.lines)
-		fallthrough
-	default:
-		l.lines[*e.Line] = true
-	}
-	if err := l.show(e); err != nil {
-		return errors.Join(errShown, err)
+		for i := range found.Lines {
+			if err := l.tell(&l.ours, api.LogEvent{Line: &found.Lines[i]}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// followOurs comes again whenever the server ends a stream, or is away for a while.
+func (l *logs) followOurs(ctx context.Context, q api.LogsQuery) error {
+	if !l.ours.at.IsZero() {
+		q.Since = l.ours.at.UTC().Format(time.RFC3339Nano)
+	}
+	last := ""
+	for {
+		next, err := l.client.FollowLogs(ctx, q, last, func(e api.LogEvent) error { return l.tell(&l.ours, e) })
+		last = next
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !passing(err):
+			return err
+		}
+		if l.wait(ctx) != nil {
+			return nil
+		}
+	}
+}
+
+// tell shows what was not shown before.
+func (l *logs) tell(t *told, e api.LogEvent) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !t.fresh(e) {
+		return nil
+	}
+	return l.show(e)
 }
 
 const ruleWidth = 78

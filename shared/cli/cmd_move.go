@@ -11,6 +11,8 @@ type moveCommand struct {
 	To   string `xor:"where" placeholder:"NAME" help:"The controller that is to have it."`
 	Any  bool   `xor:"where" help:"The controller that offers most."`
 	Home bool   `xor:"where" help:"Back to the controller that it was submitted to."`
+
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the hand-over: ${enum}."`
 }
 
 // Help is the long help of move.
@@ -37,6 +39,9 @@ func (c *moveCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if done, err := s.said(c.Output, "app", a.ID, h); done {
+		return err
+	}
 	s.screen.line("application %s: %s (%s, controller epoch %d)", a.Name, h.State, or(h.Peer), h.Epoch)
 	return nil
 }
@@ -51,7 +56,7 @@ func (getHandovers) Help() string {
 // Run lists hand-overs.
 func (c *getHandovers) Run(s *session) error {
 	l := listing[api.Handover]{
-		format: c.Output, watch: c.Watch, what: "hand-overs",
+		format: c.Output, watch: c.Watch, what: "hand-overs", kind: "app",
 		fetch:  s.client.Handovers,
 		key:    func(h api.Handover) string { return h.Application },
 		header: []string{"APP", "SIDE", "STATE", "CONTROLLER", "EPOCH", "CHANGED"},

@@ -14,7 +14,7 @@ type scaleCommand struct {
 	appArgument
 	Component string `arg:"" complete:"component" help:"Component."`
 	Replicas  int    `arg:"" help:"How many there shall be."`
-	Output    format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show the application: table, json or yaml."`
+	Output    format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
 }
 
 // Help is the long help of scale.
@@ -39,7 +39,7 @@ type pinCommand struct {
 	Component string `arg:"" complete:"component" help:"COMPONENT where only one application has it, else APPLICATION/COMPONENT."`
 	Node      string `arg:"" optional:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 	Free      bool   `help:"Let it go anywhere again."`
-	Output    format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show the application: table, json or yaml."`
+	Output    format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
 }
 
 // Help is the long help of pin.
@@ -74,8 +74,8 @@ func (c *pinCommand) Run(s *session) error {
 // revised reports a change of the descriptor.
 func (s *session) revised(f format, before, a *api.Application, done string) error {
 	s.warn(a.Warnings)
-	if f.structured() {
-		return s.print(f, a)
+	if printed, err := s.said(f, "app", a.ID, a); printed {
+		return err
 	}
 	if a.Version == before.Version {
 		done = "unchanged"
@@ -151,7 +151,7 @@ type placeArgument struct {
 
 type cordonCommand struct {
 	placeArgument
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of cordon.
@@ -167,8 +167,8 @@ func (c *cordonCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, set)
+	if done, err := s.said(c.Output, "node", cluster+"/"+node, set); done {
+		return err
 	}
 	s.screen.line("node %s/%s cordoned; undo it with: littoral uncordon %s", cluster, node, c.Node)
 	return nil
@@ -176,7 +176,7 @@ func (c *cordonCommand) Run(s *session) error {
 
 type uncordonCommand struct {
 	placeArgument
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of uncordon.
@@ -189,14 +189,16 @@ func (c *uncordonCommand) Run(s *session) error {
 		return err
 	}
 	changed, err := s.client.UncordonNode(s.ctx, cluster, node)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Output.structured():
-		return s.print(c.Output, map[string]any{"cluster": cluster, "node": node, "changed": changed})
-	case changed:
+	}
+	opened := map[string]any{"cluster": cluster, "node": node, "changed": changed}
+	if done, err := s.said(c.Output, "node", cluster+"/"+node, opened); done {
+		return err
+	}
+	if changed {
 		s.screen.line("node %s/%s takes components again", cluster, node)
-	default:
+	} else {
 		s.screen.line("node %s/%s was not cordoned", cluster, node)
 	}
 	return nil
@@ -207,7 +209,7 @@ type drainCommand struct {
 	Deadline time.Duration `placeholder:"TIME" help:"After that time what has no other place leaves all the same, such as 5m."`
 	Monitor  bool          `help:"Show what leaves until nothing is left."`
 	Timeout  time.Duration `default:"10m" help:"How long --monitor watches."`
-	Output   format        `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output   format        `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of drain.
@@ -231,8 +233,8 @@ func (c *drainCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, set)
+	if done, err := s.said(c.Output, "node", cluster+"/"+node, set); done {
+		return err
 	}
 	s.screen.line("node %s/%s draining; undo it with: littoral uncordon %s", cluster, node, c.Node)
 	if !c.Monitor {

@@ -65,7 +65,7 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 		what = "application " + p.Application
 	}
 	fmt.Fprintf(s.out, "%s (%s):\n", printable(or(p.Name)), what)
-	t := newTable(s.out, "", "COMPONENT", "ACTION", "FROM", "TO", "WHY")
+	t := s.newTable("", "COMPONENT", "ACTION", "FROM", "TO", "WHY")
 	t.indent = "  "
 	var rows [][]string
 	for i := range p.Steps {
@@ -87,8 +87,8 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 	if c.App != "" {
 		apply += " --app " + p.Application
 	}
-	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: %s\n", p.Changes, apply)
-	return err
+	s.text("%d to change; nothing was changed yet. Do it with: %s", p.Changes, apply)
+	return nil
 }
 
 // target is where a step leads, with the variant of the manifests that run there.

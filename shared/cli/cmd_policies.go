@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 type getPolicies struct {
-	Output format `short:"o" enum:"${results}" default:"table" help:"How to show it: ${enum}."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
 	Phase  string `enum:",inactive,enforced,violated,unknown" default:"" placeholder:"PHASE" help:"inactive, enforced, violated or unknown."`
 }
@@ -42,8 +43,8 @@ func (c *getPolicies) Run(s *session) error {
 			present(p, values), or(limit(p)), watches(p),
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
-	t.most = terminal
+	t := s.newTable("APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -81,7 +82,7 @@ func limit(p *api.Policy) string {
 
 type violationsCommand struct {
 	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of violations.
@@ -95,6 +96,9 @@ func (c *violationsCommand) Run(s *session) error {
 	}
 	if c.Output.structured() {
 		return s.print(c.Output, list)
+	}
+	if c.Output == asName {
+		return printNames(s, "policy", list, func(p api.Policy) string { return p.ID })
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(s.out, "No policy is violated.")
@@ -114,8 +118,8 @@ func (c *violationsCommand) Run(s *session) error {
 			or(limit(p)), watches(p),
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
-	t.most = terminal
+	t := s.newTable("APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
+	t.most = s.columns()
 	return t.write(rows...)
 }
 
@@ -156,23 +160,52 @@ func (s *session) policy(named string) (*api.Policy, error) {
 	return nil, fmt.Errorf("%q means %d policies; name one by more of its id", named, len(found))
 }
 
-type policyActivate struct{ policyArgument }
+// changedFlags are those of commands that change a policy.
+type changedFlags struct {
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the policy: ${enum}."`
+}
+
+// changed prints the policy as it is now, or tells people what was done.
+func (c *changedFlags) changed(s *session, p *api.Policy, done string) error {
+	if c.Output.structured() {
+		now, err := s.policy(p.ID)
+		if err != nil {
+			return err
+		}
+		p = now
+	}
+	if printed, err := s.said(c.Output, "policy", p.ID, p); printed {
+		return err
+	}
+	s.screen.line("policy %s%s", p.Name, done)
+	return nil
+}
+
+type policyActivate struct {
+	policyArgument
+	changedFlags
+}
 
 // Help is the long help of policy activate.
 func (policyActivate) Help() string { return "Example: littoral policy activate busy-hosts" }
 
 // Run has the policy watched.
-func (c *policyActivate) Run(s *session) error { return s.activate(c.Policy, true, "activated") }
+func (c *policyActivate) Run(s *session) error { return c.activate(s, c.Policy, true, " activated") }
 
-type policyDeactivate struct{ policyArgument }
+type policyDeactivate struct {
+	policyArgument
+	changedFlags
+}
 
 // Help is the long help of policy deactivate.
 func (policyDeactivate) Help() string { return "Example: littoral policy deactivate busy-hosts" }
 
 // Run has the policy watched no more.
-func (c *policyDeactivate) Run(s *session) error { return s.activate(c.Policy, false, "deactivated") }
+func (c *policyDeactivate) Run(s *session) error {
+	return c.activate(s, c.Policy, false, " deactivated")
+}
 
-func (s *session) activate(named string, active bool, done string) error {
+func (c *changedFlags) activate(s *session, named string, active bool, done string) error {
 	p, err := s.policy(named)
 	if err != nil {
 		return err
@@ -180,12 +213,12 @@ func (s *session) activate(named string, active bool, done string) error {
 	if err := s.client.ActivatePolicy(s.ctx, p.ID, active); err != nil {
 		return err
 	}
-	s.screen.line("policy %s %s", p.Name, done)
-	return nil
+	return c.changed(s, p, done)
 }
 
 type policySet struct {
 	policyArgument
+	changedFlags
 	Settings []string `arg:"" placeholder:"NAME=VALUE" name:"name=value" help:"Such as threshold=0.9."`
 }
 
@@ -202,13 +235,16 @@ func (c *policySet) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	for name, value := range settings {
+	done, sign := "", ":"
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		value := settings[name]
 		if err := s.client.SetVariable(s.ctx, p.ID, name, value); err != nil {
 			return err
 		}
-		s.screen.line("policy %s: %s is %s", p.Name, name, value)
+		done += fmt.Sprintf("%s %s is %s", sign, name, value)
+		sign = ","
 	}
-	return nil
+	return c.changed(s, p, done)
 }
 
 type policyRender struct {
@@ -277,22 +313,22 @@ func (c *policyBacktest) Run(s *session) error {
 		return s.print(c.Output, past)
 	}
 	if len(past.Episodes) == 0 {
-		_, err := fmt.Fprintf(s.out, "It would not have been violated in the last %s (%d evaluations).\n", c.Since, past.Evaluations)
-		return err
+		s.text("It would not have been violated in the last %s (%d evaluations).", c.Since, past.Evaluations)
+		return nil
 	}
 	rows := make([][]string, len(past.Episodes))
 	for i, e := range past.Episodes {
 		rows[i] = []string{e.FiredAt.Local().Format(time.DateTime), span(e.To.Sub(e.From)), number(e.Peak), pairs(e.Labels)}
 	}
-	t := newTable(s.out, "FIRED", "LASTED", "WORST", "SERIES")
-	t.most = terminal
+	t := s.newTable("FIRED", "LASTED", "WORST", "SERIES")
+	t.most = s.columns()
 	if err := t.write(rows...); err != nil || past.Forecast == nil {
 		return err
 	}
 	f := past.Forecast
-	_, err = fmt.Fprintf(s.out, "Looking %s ahead: %d of %d violations known earlier (%s in the median), %d alerts in vain, %d still open.\n",
+	s.text("Looking %s ahead: %d of %d violations known earlier (%s in the median), %d alerts in vain, %d still open.",
 		f.Ahead, f.Earlier, f.Violations, span(time.Duration(f.SecondsEarlier*float64(time.Second))), f.InVain, f.Open)
-	return err
+	return nil
 }
 
 // podsOf are lines about the pods of an application that telemetry knows, by CLUSTER/NODE/COMPONENT. Without telemetry there are none.
@@ -350,6 +386,14 @@ func podLine(id string, pod api.Pod) string {
 
 type treeCommand struct {
 	appArgument
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+}
+
+// grown is the answer of "tree -o json".
+type grown struct {
+	Application *api.Application `json:"application"`
+	Policies    []api.Policy     `json:"policies"`
+	Links       []api.LinkSide   `json:"links,omitempty"`
 }
 
 // Help is the long help of tree.
@@ -369,12 +413,15 @@ func (c *treeCommand) Run(s *session) error {
 	if err != nil && problem.KindOf(err) != problem.NotFound { // an older server has none
 		return err
 	}
+	if done, err := s.said(c.Output, "app", a.ID, grown{a, policies, links}); done {
+		return err
+	}
 	pods, err := s.podsOf(a)
 	if err != nil {
 		return err
 	}
 	line := func(depth int, text string) {
-		fmt.Fprintln(s.out, cut(strings.Repeat("  ", depth)+printable(text), terminal))
+		fmt.Fprintln(s.out, s.states(cut(strings.Repeat("  ", depth)+printable(text), s.columns())))
 	}
 	about := func(depth int, component string) {
 		for i := range policies {

@@ -86,7 +86,7 @@ func (c *eventsCommand) dead(s *session) error {
 		_, err := fmt.Fprintln(s.err, "No dead letters: every event was taken.")
 		return err
 	}
-	t := newTable(s.out, "TIME", "EVENT", "TYPE", "CONSUMER", "CODE", "TIMES", "ANSWER")
+	t := s.newTable("TIME", "EVENT", "TYPE", "CONSUMER", "CODE", "TIMES", "ANSWER")
 	rows := make([][]string, len(letters))
 	for i := range letters {
 		rows[i] = letterRow(&letters[i])

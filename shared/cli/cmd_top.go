@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 )
@@ -86,7 +87,7 @@ func sparkline(percents []float64) string {
 
 type topApps struct {
 	App    string `arg:"" optional:"" complete:"app" help:"Only this application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: ${enum}."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // appUse is one element of "top apps -o json".
@@ -94,8 +95,9 @@ type appUse struct {
 	App       string     `json:"app"`
 	Component string     `json:"component"`
 	Node      string     `json:"node"`
-	CPU       *float64   `json:"cpuUsagePercent"`    // of the node
-	Memory    *float64   `json:"memoryUsagePercent"` // of the node
+	CPU       *float64   `json:"cpuUsagePercent"`         // of the node
+	Memory    *float64   `json:"memoryUsagePercent"`      // of the node
+	Trend     []float64  `json:"cpuCoresTrend,omitempty"` // of the component itself, in the last hour
 	Policies  []nearness `json:"policies"`
 }
 
@@ -128,6 +130,10 @@ func (c *topApps) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if c.Output == asName {
+		return printNames(s, "app", apps, func(a api.Application) string { return a.ID })
+	}
+	asked := s.trends(filter.App)
 	taxonomy, err := s.taxonomy(s.ctx)
 	if err != nil {
 		return err
@@ -142,8 +148,9 @@ func (c *topApps) Run(s *session) error {
 	for _, p := range taxonomy.Places() {
 		nodes[api.Target{Cluster: p.Cluster, Node: p.Node}] = p.At.Dynamic
 	}
+	trends := asked()
 	for i := range apps {
-		list = append(list, uses(&apps[i], nodes, policies, values)...)
+		list = append(list, uses(&apps[i], nodes, policies, values, trends)...)
 	}
 	if c.Output.structured() {
 		return s.print(c.Output, list)
@@ -151,12 +158,14 @@ func (c *topApps) Run(s *session) error {
 	return c.table(s, list)
 }
 
-func uses(a *api.Application, nodes map[api.Target]api.Dynamic, policies []api.Policy, values map[string]*float64) []appUse {
+func uses(
+	a *api.Application, nodes map[api.Target]api.Dynamic, policies []api.Policy, values map[string]*float64, trends map[part][]float64,
+) []appUse {
 	var list []appUse
 	for _, j := range a.Components() {
 		u := appUse{App: a.Name, Component: j.Component(), Node: j.Targets.String(), Policies: []nearness{}}
 		at := nodes[api.Target{Cluster: j.Targets.Cluster, Node: j.Targets.Node}]
-		u.CPU, u.Memory = at.CPU, at.Memory
+		u.CPU, u.Memory, u.Trend = at.CPU, at.Memory, trends[part{a.ID, j.Instruction.ComponentName}]
 		for i := range policies {
 			p := &policies[i]
 			if about := strings.Trim(p.Subject.Component, "*"); p.Subject.App == a.ID && (about == "" || about == j.Instruction.ComponentName) {
@@ -174,8 +183,16 @@ func (c *topApps) table(s *session, list []appUse) error {
 		return err
 	}
 	var rows [][]string
+	head := []string{"APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY"}
+	known := slices.ContainsFunc(list, func(u appUse) bool { return len(u.Trend) > 0 })
+	if known {
+		head[4] = "TREND"
+	}
 	for _, u := range list {
 		row := []string{u.App, u.Component, or(u.Node), percent(u.CPU), gauge(u.CPU), percent(u.Memory), "-"}
+		if known {
+			row[4] = scaled(u.Trend)
+		}
 		for i, p := range u.Policies {
 			if i > 0 {
 				row = []string{"", "", "", "", "", "", ""}
@@ -187,9 +204,69 @@ func (c *topApps) table(s *session, list []appUse) error {
 			rows = append(rows, row)
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY")
-	t.most = terminal
+	t := s.newTable(head...)
+	if t.most = s.columns(); c.Output == asWide {
+		t.most, t.wide = 0, true
+	}
 	return t.write(rows...)
+}
+
+// part is a component of an application.
+type part struct{ app, component string }
+
+// scaled draws values between 0 and the greatest of them.
+func scaled(values []float64) string {
+	top := 0.0
+	for _, v := range values {
+		top = max(top, v)
+	}
+	percents := make([]float64, len(values))
+	for i, v := range values {
+		if top > 0 {
+			percents[i] = 100 * v / top
+		}
+	}
+	return sparkline(percents)
+}
+
+const (
+	trendSince = time.Hour
+	trendWait  = time.Second // that the table waits for them
+)
+
+// trends asks for the course of the cores that components use, while other things are asked. The function that it returns has what is
+// known by then: a site without telemetry, or a caller who may not see it, has none.
+func (s *session) trends(app string) func() map[part][]float64 {
+	answer := make(chan map[part][]float64, 1)
+	ctx, stop := context.WithCancel(s.ctx)
+	go func() {
+		found := map[part][]float64{}
+		courses, err := s.client.Usage(ctx, "cpu", app, trendSince.String(), trendSince/sparklineWidth)
+		if err == nil {
+			for _, c := range courses.Series {
+				var values []float64
+				for _, point := range c.Points {
+					if point[1] != nil {
+						values = append(values, *point[1])
+					}
+				}
+				found[part{c.Labels["icos_app_instance"], c.Labels["icos_app_component"]}] = values
+			}
+		}
+		answer <- found
+	}()
+	return func() map[part][]float64 {
+		defer stop()
+		timer := time.NewTimer(trendWait)
+		defer timer.Stop()
+		select {
+		case found := <-answer:
+			return found
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return nil
+	}
 }
 
 // valuesAtOnce is how many policies are asked about at the same time, and mostValues of how many at all.

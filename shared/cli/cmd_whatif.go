@@ -119,7 +119,7 @@ func (s *session) whatif(f format, q api.Question) error {
 	if f.structured() {
 		return s.print(f, o)
 	}
-	t := newTable(s.out, "COMPONENT", "WOULD", "FROM", "TO")
+	t := s.newTable("COMPONENT", "WOULD", "FROM", "TO")
 	var rows [][]string
 	add := func(list []api.Shift, what func(*api.Shift) string) {
 		for i := range list {
@@ -147,7 +147,7 @@ func (s *session) whatif(f format, q api.Question) error {
 	}
 	for _, x := range o.Losers {
 		if x.Why != "" {
-			for _, line := range wrap(printable(x.Name+"/"+x.Component+": "+x.Why), terminal-2) {
+			for _, line := range wrap(printable(x.Name+"/"+x.Component+": "+x.Why), s.columns()-2) {
 				fmt.Fprintln(s.out, "  "+line)
 			}
 		}
@@ -155,19 +155,19 @@ func (s *session) whatif(f format, q api.Question) error {
 	s.capacity("Now:", o.Before)
 	s.capacity("Then:", o.After)
 	if d := o.Downtime; d.EachSeconds != nil && len(o.Moves) > 0 {
-		fmt.Fprintf(s.out, "Downtime: about %.1f s for each move, as the last %d placements took.\n", *d.EachSeconds, d.From)
+		s.text("Downtime: about %.1f s for each move, as the last %d placements took.", *d.EachSeconds, d.From)
 	}
 	proof := "no better plan exists"
 	if !o.Exact {
 		proof = fmt.Sprintf("at most %.1f %% from the best plan", o.Gap*100)
 	}
-	_, err = fmt.Fprintf(s.out, "%d applications looked at; %s. Nothing was changed.\n", o.Looked, proof)
-	return err
+	s.text("%d applications looked at; %s. Nothing was changed.", o.Looked, proof)
+	return nil
 }
 
 func (s *session) capacity(when string, c api.Capacity) {
 	memory, reserved := float64(c.MemoryBytes), float64(c.MemoryReserved)
-	fmt.Fprintf(s.out, "%-6s %d nodes; reserved %s of %s cores, %s of %s memory\n", when, c.Nodes,
+	s.text("%-6s %d nodes; reserved %s of %s cores, %s of %s memory", when, c.Nodes,
 		cores(c.CPUReserved), cores(c.CPUMilli), bytesText(&reserved), bytesText(&memory))
 }
 

@@ -188,7 +188,7 @@ func (s *session) describeDecisions(a *api.Application, decisions []decision) er
 		return nil
 	}
 	fmt.Fprintln(s.out, "\nDecisions:")
-	t := newTable(s.out, "AGE", "DECIDED", "PLACED", "POINTS", "AT MOST", "GAP", "BECAUSE", "CAUSE")
+	t := s.newTable("AGE", "DECIDED", "PLACED", "POINTS", "AT MOST", "GAP", "BECAUSE", "CAUSE")
 	t.indent = "  "
 	var rows [][]string
 	for i := range decisions {
@@ -209,6 +209,6 @@ func (s *session) describeDecisions(a *api.Application, decisions []decision) er
 	if err := t.write(rows...); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "  (every node with its numbers, as of now: littoral explain app %s)\n", a.ID)
+	s.text("  (every node with its numbers, as of now: littoral explain app %s)", a.ID)
 	return nil
 }

@@ -187,3 +187,82 @@ func TestUpWritesAContext(t *testing.T) {
 	require.Contains(t, program("context", "list"), "laptop   "+h.url)
 	require.Contains(t, program("--context", "laptop", "whoami"), "admin")
 }
+
+// TestTopDrawsTrends of what components themselves use, where telemetry knows it.
+func TestTopDrawsTrends(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	number := func(v float64) *float64 { return &v }
+	h.courses = &api.Courses{Series: []api.Course{{
+		Labels: map[string]string{"icos_app_instance": apps[0].ID, "icos_app_component": "web"},
+		Points: [][2]*float64{{number(1), number(0)}, {number(2), number(0.5)}, {number(3), nil}, {number(4), number(1)}},
+	}}}
+	out := h.ok("top", "apps")
+	require.Contains(t, out, "TREND")
+	require.Contains(t, out, "▁▅█")
+	narrow(t, result{out: out})
+	require.Contains(t, h.ok("top", "apps", "-o", "json"), "cpuCoresTrend")
+}
+
+// TestEveryCommandHasItsForms: what shows or changes a thing with a name gives it by -o name, and as a document.
+func TestEveryCommandHasItsForms(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	var policies []api.Policy
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "policies", "-o", "json")), &policies))
+	app, policy := "app/"+apps[0].ID+"\n", "policy/"+policies[0].ID+"\n"
+	for _, row := range [][2]string{
+		{"describe app shop", app},
+		{"tree shop", app},
+		{"top apps", app},
+		{"wait app shop", app},
+		{"apply -f testdata/shop.yaml", app},
+		{"describe node edge-1", "node/edge/edge-1\n"},
+		{"describe cluster edge", "cluster/edge\n"},
+		{"describe policy " + policies[0].ID, policy},
+		{"history shop --revision 1", "revision/1\n"},
+		{"policy deactivate " + policies[0].ID, policy},
+		{"policy activate " + policies[0].ID, policy},
+		{"violations", ""},
+		{"cordon edge-1", "node/edge/edge-1\n"},
+		{"uncordon edge-1", "node/edge/edge-1\n"},
+		{"pin shop/web edge-1", app},
+		{"rollback shop --to 1", app},
+	} {
+		line := strings.Fields(row[0])
+		require.Equal(t, row[1], h.ok(append(slices.Clone(line), "-o", "name")...), row[0])
+		require.True(t, json.Valid([]byte(h.ok(append(slices.Clone(line), "-o", "json")...))), row[0])
+		h.ok(append(slices.Clone(line), "-o", "wide")...)
+		for h.work() > 0 {
+			continue
+		}
+	}
+}
+
+// TestEventsNameWhatIsDeleted, not by its id.
+func TestEventsNameWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	h.ok("delete", "app", "shop", "--no-wait")
+	for h.work() > 0 {
+		continue
+	}
+	require.Contains(t, h.run("get", "apps").err, "No applications")
+	require.Regexp(t, `application\.deleted +shop `, h.ok("events"))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/logs"
 	"github.com/littoral-project/littoral/shared/logs/files"
+	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
 // logged is a host whose functions read logs, with an application, and a way to say something as one of its pods.
@@ -75,4 +77,45 @@ func TestLogsAreFollowedOverStreams(t *testing.T) {
 		require.Equal(t, 1, strings.Count(out.String(), "| "+line), out.String())
 	}
 	require.Contains(t, out.String(), " web: on edge/")
+}
+
+// TestLogsWithoutALogStore are read from the clusters whose kubeconfigs the server has, and followed there; where it has neither, it is
+// said so.
+func TestLogsWithoutALogStore(t *testing.T) {
+	t.Parallel()
+	cluster := kubeapi.Start(t, nil, []string{"edge-1"})
+	h := newHostWith(t, map[string]string{
+		"DEPLOYMENTMANAGER_POD_LOGS_KUBECONFIG_DIR": filepath.Dir(cluster.KubeconfigFile(t, "edge")),
+	})
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	pod := "/api/v1/namespaces/" + apps[0].Namespace + "/pods/web-1"
+	cluster.Put(t, pod, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-1", "namespace": %q, "labels":
+{"app.icos.eu/instance": %q, "app.icos.eu/component": "web"}}, "spec": {"nodeName": "edge-1", "containers": [{"name": "web"}]},
+"status": {"phase": "Running"}}`, apps[0].Namespace, apps[0].ID))
+	cluster.Write(pod, "web", "before", time.Now())
+	r := h.run("logs", "shop")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "web-1 | before")
+	require.Contains(t, r.err, "no log store")
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &watched{want: map[string]func(){
+		"| before": func() { cluster.Write(pod, "web", "after", time.Now()) },
+		"| after":  stop,
+	}}
+	require.Zero(t, h.watch(ctx, out, "logs", "-f", "shop", "web"), out.String())
+	require.Equal(t, 1, strings.Count(out.String(), "| before"), out.String())
+
+	bare := newHost(t)
+	bare.ok("apply", "-f", "testdata/shop.yaml")
+	r = bare.run("logs", "shop")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "LOGS_BACKEND")
+	require.Contains(t, r.err, "KUBECONFIG_DIR")
 }

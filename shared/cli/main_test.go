@@ -59,6 +59,7 @@ type host struct {
 	drained  string   // the node that telemetry reports as drained
 
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
+	courses    *api.Courses             // what components use; nil = as functions know it
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
 }
 
@@ -98,6 +99,13 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		_ = json.NewEncoder(w).Encode(api.Fleet{Clusters: []api.FleetCluster{fleetCluster()}})
 	})
 	mux.HandleFunc("POST /fleet/{command}", h.fleet)
+	mux.HandleFunc("GET /telemetry/series", func(w http.ResponseWriter, r *http.Request) {
+		if h.courses == nil {
+			functions.ServeHTTP(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(h.courses)
+	})
 	mux.HandleFunc("GET /jobmanager/history", func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.asked++
@@ -257,12 +265,12 @@ func steady(text string) string {
 	known := map[string]string{}
 	text = wholeID.ReplaceAllStringFunc(text, func(id string) string {
 		if known[id] == "" {
-			known[id] = fmt.Sprintf("%08d-0000-4000-8000-%012d", len(known)+1, 0)
+			known[id] = fmt.Sprintf("%08d-0000-4000-8000-%012[1]d", len(known)+1)
 		}
 		return known[id]
 	})
 	for id, steady := range known {
-		text = strings.ReplaceAll(text, id[:8], steady[:8])
+		text = strings.ReplaceAll(strings.ReplaceAll(text, id[:8], steady[:8]), id[28:], steady[28:])
 	}
 	text = instant.ReplaceAllString(text, "2026-01-01T12:00:00Z")
 	text = clock.ReplaceAllString(text, "2026-01-01 12:00:00")

@@ -37,13 +37,13 @@ const defaultWait = 5 * time.Minute
 
 // resultFlags are those of commands that change an application.
 type resultFlags struct {
-	Output format `short:"o" enum:"${results}" default:"table" help:"How to show the application: ${enum}."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
 }
 
 // progress has what happens written where it does not get into a result for programs.
 func (f *resultFlags) progress(s *session) {
 	if f.Output.structured() || f.Output == asName {
-		s.screen = newScreen(s.err, false)
+		s.screen = newScreen(s.err, display{})
 	}
 }
 
@@ -69,6 +69,28 @@ func (f *resultFlags) show(s *session, a *api.Application) error {
 		return nil
 	}
 	return s.print(f.Output, a)
+}
+
+// said prints a thing in the form that programs read, or its name as other commands take it; done is false where people are to be told.
+func (s *session) said(f format, kind, key string, v any) (done bool, err error) {
+	switch {
+	case f == asName:
+		_, err = fmt.Fprintln(s.out, kind+"/"+key)
+		return true, err
+	case f.structured():
+		return true, s.print(f, v)
+	}
+	return false, nil
+}
+
+// printNames prints the names of things.
+func printNames[T any](s *session, kind string, list []T, key func(T) string) error {
+	for _, v := range list {
+		if _, err := fmt.Fprintln(s.out, kind+"/"+key(v)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // print writes v as JSON or YAML.

@@ -10,23 +10,33 @@ import (
 
 // screen writes lines, and on a terminal one live line below them that is written over.
 type screen struct {
-	out  io.Writer
-	live bool
+	out io.Writer
+	display
 	open bool // a live line is shown
 	tick int
 }
 
-func newScreen(out io.Writer, live bool) *screen { return &screen{out: out, live: live} }
+func newScreen(out io.Writer, d display) *screen { return &screen{out: out, display: d} }
 
 // line writes a line that stays.
 func (p *screen) line(format string, args ...any) {
 	p.clear()
-	fmt.Fprintln(p.out, printable(fmt.Sprintf(format, args...)))
+	text := printable(fmt.Sprintf(format, args...))
+	if p.width == 0 {
+		fmt.Fprintln(p.out, text)
+		return
+	}
+	for i, line := range hang(text, p.width, stepColumn) {
+		if i == 0 {
+			line = p.state(line)
+		}
+		fmt.Fprintln(p.out, line)
+	}
 }
 
 const (
 	toLineStart  = "\r\x1b[K" // and clears the line
-	screenWidth  = 78         // a live line that wraps could not be written over
+	stepColumn   = 12         // where the text of a step begins
 	barWidth     = 20
 	spinnerSteps = `|/-\`
 )
@@ -37,8 +47,9 @@ func (p *screen) status(text string) {
 		return
 	}
 	text = printable(text)
-	if utf8.RuneCountInString(text) > screenWidth {
-		text = string([]rune(text)[:screenWidth-3]) + "..."
+	// One that wraps could not be written over.
+	if most := p.columns() - 2; utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most-3]) + "..."
 	}
 	p.tick++
 	p.open = true

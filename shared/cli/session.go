@@ -42,7 +42,8 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (
 	if s.exec == nil {
 		s.exec = syscall.Exec
 	}
-	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
+	s.display = displayOf(sh.Stdout, sh.Getenv)
+	s.screen = newScreen(sh.Stdout, s.display)
 	chosen, err := s.context(server, named)
 	if err != nil {
 		return s, err
@@ -117,16 +118,6 @@ func local(base string) bool {
 	}
 	ip := net.ParseIP(u.Hostname())
 	return ip != nil && ip.IsLoopback()
-}
-
-// isTerminal reports whether a person watches w.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // maxDocument bounds what is read of a descriptor; the server takes 1 MiB and says so itself.

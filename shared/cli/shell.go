@@ -194,7 +194,7 @@ func newParser(sh *Shell, cli *commands, name string) (*kong.Kong, error) {
 			"states":        "Created,Progressing,Finished,Degraded",
 			"healths":       "Healthy,Progressing,Unknown,Degraded",
 			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
-			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "results": "table,json,yaml,name", "goals": "available,finished,stopped,deleted",
+			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}), kong.Help(helpWithExample))
 }
 
@@ -282,6 +282,7 @@ type session struct {
 	in                io.Reader
 	out               io.Writer
 	err               io.Writer
+	display                   // of out
 	screen            *screen // progress on out
 	now               func() time.Time
 	poll              time.Duration

@@ -41,17 +41,17 @@ func TestBytesText(t *testing.T) {
 func TestTheLiveLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := newScreen(&out, true)
+	p := newScreen(&out, display{live: true})
 	p.status(bar(1, 2, "Deploying", 3*time.Second))
 	p.line("placed web")
 	p.status(strings.Repeat("x", 200))
 	p.clear()
 	p.clear()
 	require.Equal(t, "\r\x1b[K/ [==========>         ] 1/2 Deploying 3s"+"\r\x1b[K"+"placed web\n"+
-		"\r\x1b[K- "+strings.Repeat("x", screenWidth-3)+"...\r\x1b[K", out.String())
+		"\r\x1b[K- "+strings.Repeat("x", 75)+"...\r\x1b[K", out.String())
 
 	out.Reset()
-	p = newScreen(&out, false)
+	p = newScreen(&out, display{})
 	p.status("x")
 	p.line("placed web")
 	p.clear()
@@ -173,6 +173,8 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/littoral-project/littoral/shared/cli",
 		"github.com/littoral-project/littoral/shared/signin", "golang.org/x/oauth2",
 		"github.com/zalando/go-keyring", "github.com/godbus/dbus/v5", // keeps them where the desktop has one
+		"golang.org/x/term", "github.com/fatih/color", // what a terminal can show, with what they stand on
+		"golang.org/x/sys", "github.com/mattn/go-colorable", "github.com/mattn/go-isatty",
 	}
 	for pkg := range strings.FieldsSeq(string(out)) {
 		ok := false

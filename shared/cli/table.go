@@ -18,15 +18,14 @@ type table struct {
 	header []string
 	widths []int
 	begun  bool
-	gap    int // between columns, by the first rows
-	most   int // columns of text: the last cell of a row, which is free text, is cut to fit; 0 = no limit
+	gap    int  // between columns, by the first rows
+	most   int  // columns of text: the last cell of a row, which is free text, is cut to fit; 0 = no limit
+	wide   bool // it was asked for wide: nothing is broken or cut to fit a terminal
+	display
 }
 
-// terminal is the width that every terminal has.
-const terminal = 80
-
-func newTable(out io.Writer, header ...string) *table {
-	return &table{out: out, header: header, widths: make([]int, len(header))}
+func (s *session) newTable(header ...string) *table {
+	return &table{out: s.out, header: header, widths: make([]int, len(header)), display: s.display}
 }
 
 // write writes the header, the first time, and the rows.
@@ -51,58 +50,145 @@ func (t *table) write(rows ...[]string) error {
 	if t.gap == 0 {
 		t.gap = t.gapFor()
 	}
+	t.squeeze()
 	w := bufio.NewWriter(t.out)
 	for _, line := range lines {
-		var b strings.Builder
-		b.WriteString(t.indent)
-		if last := len(line) - 1; t.most > 0 {
-			before := utf8.RuneCountInString(t.indent)
-			for _, width := range t.widths[:last] {
-				before += width + t.gap
-			}
-			line[last] = cut(line[last], max(t.most-before, 1))
-		}
-		for i, cell := range line {
-			b.WriteString(cell)
-			if i < len(line)-1 {
-				b.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+t.gap))
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		t.row(w, line)
 	}
 	return w.Flush()
 }
 
-const columnGap = 3
+// row writes a row. Where a terminal has no room for its last cell that goes on in lines below.
+func (t *table) row(w io.Writer, line []string) {
+	last := len(line) - 1
+	before := t.before()
+	var below []string
+	under := before
+	switch room := t.width - before; {
+	case t.most > 0:
+		line[last] = cut(line[last], max(t.most-before, 1))
+	case t.width == 0 || t.wide || utf8.RuneCountInString(line[last]) <= room:
+	case room >= leastRoom:
+		below = wrap(line[last], room)
+		line[last], below = below[0], below[1:]
+	default:
+		under = utf8.RuneCountInString(t.indent) + 4
+		line[last], below = "", wrap(line[last], t.width-under)
+	}
+	var b strings.Builder
+	b.WriteString(t.indent)
+	for i, cell := range line {
+		if i < last {
+			cell = cut(cell, t.widths[i])
+		}
+		if t.colour && stateColumns[t.header[i]] {
+			b.WriteString(t.state(cell))
+		} else {
+			b.WriteString(cell)
+		}
+		if i < last {
+			b.WriteString(strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell)+t.gap))
+		}
+	}
+	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	for _, text := range below {
+		fmt.Fprintln(w, strings.Repeat(" ", under)+text)
+	}
+}
 
-// gapFor is smaller where that makes the table fit a terminal.
+// stateColumns are those whose cells are states.
+var stateColumns = map[string]bool{"STATUS": true, "STATE": true, "HEALTH": true, "PHASE": true, "VERDICT": true}
+
+// before is the columns before the last cell.
+func (t *table) before() int {
+	wide := utf8.RuneCountInString(t.indent)
+	for _, width := range t.widths[:len(t.widths)-1] {
+		wide += width + t.gap
+	}
+	return wide
+}
+
+const (
+	columnGap = 3
+	leastCell = 6 // columns of a cell that is squeezed
+)
+
+// gapFor is smaller where that makes the table fit, or leaves more of the last cell.
 func (t *table) gapFor() int {
 	gaps := len(t.widths) - 1
 	wide := utf8.RuneCountInString(t.indent) + columnGap*gaps
 	for _, width := range t.widths {
 		wide += width
 	}
-	if t.most == 0 && wide > terminal && wide-gaps <= terminal {
+	limit := t.columns()
+	if t.most > 0 {
+		limit = t.most
+	}
+	if wide > limit && (wide-gaps <= limit || t.most > 0 || t.width > 0 && !t.wide) {
 		return columnGap - 1
 	}
 	return columnGap
 }
 
-// wrap breaks text into lines of so many characters, between words.
+// squeeze makes the widest columns narrower until the row fits a terminal, without its last cell, which may go on below.
+func (t *table) squeeze() {
+	if t.width == 0 || t.wide {
+		return
+	}
+	columns := t.widths[:len(t.widths)-1]
+	for over := t.before() - t.width; over > 0; over-- {
+		widest := 0
+		for i := range columns {
+			if columns[i] > columns[widest] {
+				widest = i
+			}
+		}
+		if len(columns) == 0 || columns[widest] <= leastCell {
+			t.gap = 1
+			return
+		}
+		columns[widest]--
+	}
+}
+
+// wrap breaks text into lines of so many characters, between words, and within a word that is longer.
 func wrap(text string, most int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most:
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most {
 			line += " " + word
-		default:
-			lines, line = append(lines, line), word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for line = word; utf8.RuneCountInString(line) > most; {
+			r := []rune(line)
+			lines, line = append(lines, string(r[:most])), string(r[most:])
 		}
 	}
 	return append(lines, line)
+}
+
+// hang breaks a line into several of so many characters, the further ones indented.
+func hang(text string, most, indent int) []string {
+	r := []rune(text)
+	if len(r) <= most {
+		return []string{text}
+	}
+	end := most
+	for end > indent && r[end] != ' ' {
+		end--
+	}
+	if end == indent {
+		end = most // one long word
+	}
+	lines := []string{strings.TrimRight(string(r[:end]), " ")}
+	for _, line := range wrap(string(r[end:]), most-indent) {
+		lines = append(lines, strings.Repeat(" ", indent)+line)
+	}
+	return lines
 }
 
 // cut shortens text to so many characters.
@@ -164,6 +250,9 @@ func two(a int, unit string, b int, smaller string) string {
 
 // shortID is the beginning of an application's id that lists show; its namespace ends in it, too.
 func shortID(id string) string { return id[:min(len(id), 8)] }
+
+// shortJob is the end of a job's id that lists show: the beginning is the time, which jobs of one application share.
+func shortJob(id string) string { return id[max(len(id)-8, 0):] }
 
 // or returns text, or "-" for nothing.
 func or(text string) string {

@@ -32,7 +32,7 @@ func (l *listing[T]) run(s *session) error {
 	if !l.watch {
 		return l.printAll(s, list)
 	}
-	t := newTable(s.out, l.header...)
+	t := l.table(s)
 	if err := l.printEach(s, t, list); err != nil {
 		return err
 	}
@@ -79,16 +79,17 @@ func (l *listing[T]) printAll(s *session, list []T) error {
 		_, err := fmt.Fprintf(s.err, "No %s.\n", l.what)
 		return err
 	}
-	return l.printRows(newTable(s.out, l.header...), list)
+	return l.printRows(l.table(s), list)
+}
+
+func (l *listing[T]) table(s *session) *table {
+	t := s.newTable(l.header...)
+	t.wide = l.format == asWide
+	return t
 }
 
 func (l *listing[T]) printNames(s *session, list []T) error {
-	for _, v := range list {
-		if _, err := fmt.Fprintln(s.out, l.kind+"/"+l.key(v)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printNames(s, l.kind, list, l.key)
 }
 
 func (l *listing[T]) printEach(s *session, t *table, list []T) error {

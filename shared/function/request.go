@@ -119,6 +119,17 @@ func (q *Query) Text(name string) string {
 	return ""
 }
 
+// Given returns the parameters that are given, so that somebody else can be asked by them.
+func (q *Query) Given() url.Values {
+	given := url.Values{}
+	for name := range q.values {
+		if text := q.Text(name); text != "" {
+			given.Set(name, text)
+		}
+	}
+	return given
+}
+
 // OneOf returns the parameter, which must be one of allowed or absent.
 func (q *Query) OneOf(name string, allowed ...string) string {
 	v := q.Text(name)

@@ -17,6 +17,16 @@ import (
 // Request begins to hand the running application over to the peer; "" means any that takes it. Nothing changes for the
 // application yet. Asking for the same twice changes nothing. The error is NotFound, or Conflict.
 func Request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string) (*Handover, error) {
+	return request(ctx, tx, id, to, reason, false)
+}
+
+// Overflow is Request for an application of which something fits nowhere here, to any that takes it. It stays if it fits here before
+// it is released.
+func Overflow(ctx context.Context, tx *store.Tx, id uuid.UUID, reason string) (*Handover, error) {
+	return request(ctx, tx, id, "", reason, true)
+}
+
+func request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string, overflow bool) (*Handover, error) {
 	h, err := lock(ctx, tx, id, Giver, Home)
 	if err != nil {
 		return nil, err
@@ -27,6 +37,7 @@ func Request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string)
 			"another; give it back first", h.Peer, id)
 	case h.Side == Giver && h.State == Released:
 		return nil, problem.New(problem.Conflict, "application %s is with controller %s already; call it back first", id, h.Peer)
+	case h.State == Offered && h.Overflow && !overflow: // a person wants it to go whether it fits here or not, under a new epoch
 	case h.State == Offered && h.Peer == to:
 		return h, nil
 	case h.State == Offered:
@@ -39,7 +50,7 @@ func Request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string)
 	if a.Desired != application.Running {
 		return nil, problem.New(problem.Conflict, "application %s is not meant to run here", id)
 	}
-	h.Side, h.State, h.Peer, h.Recalled, h.Reason, h.Until = Giver, Offered, to, false, reason, nil
+	h.Side, h.State, h.Peer, h.Recalled, h.Reason, h.Overflow, h.Until = Giver, Offered, to, false, reason, overflow, nil
 	h.Epoch++
 	h.Content = &Content{Name: a.Name, Dialect: a.Dialect, Descriptor: a.Descriptor, Owner: a.Owner, Version: a.Version}
 	if err := h.save(ctx, tx, fmt.Sprintf("to be handed over to %s: %s", toWhom(to), reason)); err != nil {
@@ -48,17 +59,13 @@ func Request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string)
 	return h, h.wake(ctx, tx)
 }
 
-// Rests reports whether the application came home, or was taken by no peer, less than so long ago.
-func Rests(ctx context.Context, q store.Querier, id uuid.UUID, rest time.Duration) (bool, error) {
-	h, err := Get(ctx, q, id)
-	if problem.KindOf(err) == problem.NotFound {
-		return false, nil
-	}
-	if err != nil || h.State != Home {
-		return false, err
-	}
-	now, err := Now(ctx, q)
-	return now.Sub(h.ChangedAt) < rest, err
+const selectRested = `select id from unnest($1::uuid[]) id where not exists (select from handovers h where h.application_id = id
+and (h.state not in ('home', 'over') or h.state = 'home' and h.changed_at > now() - $2::interval)) order by 1`
+
+// Rested returns those of the applications that are not handed over at present, and that neither came home nor were taken by no peer
+// less than so long ago, in the order of ids.
+func Rested(ctx context.Context, q store.Querier, ids []uuid.UUID, rest time.Duration) ([]uuid.UUID, error) {
+	return store.Collect(ctx, q, "read hand-overs", pgx.RowTo[uuid.UUID], selectRested, ids, rest)
 }
 
 func toWhom(peer string) string {
@@ -105,6 +112,16 @@ func Current(ctx context.Context, tx *store.Tx, id uuid.UUID, epoch int64) (*Han
 	}
 	if err != nil {
 		return nil, err
+	}
+	if h.Overflow {
+		stuck, err := application.IsStuck(ctx, tx, id)
+		if err != nil {
+			return nil, err
+		}
+		if !stuck {
+			h.State = Home
+			return nil, h.save(ctx, tx, "stays here: it fits here now")
+		}
 	}
 	if a.Version == h.Content.Version {
 		return h, nil

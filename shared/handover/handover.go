@@ -73,6 +73,7 @@ type Handover struct {
 	Until       *time.Time `json:"until,omitempty"   db:"until"`
 	Recalled    bool       `json:"recalled"          db:"recalled"`
 	Reason      string     `json:"reason,omitempty"  db:"reason"`
+	Overflow    bool       `json:"-"                 db:"overflow"` // it ends when the application fits here after all
 	Content     *Content   `json:"-"                 db:"content"`
 	ChangedAt   time.Time  `json:"changedAt"         db:"changed_at"`
 	Late        bool       `json:"-"                 db:"late"` // until has passed
@@ -103,7 +104,7 @@ func (c *Content) Check() error {
 }
 
 const (
-	columns = `application_id, side, state, peer, epoch, until, recalled, reason, content, changed_at, coalesce(until <= now(), false) as late`
+	columns = `application_id, side, state, peer, epoch, until, recalled, reason, overflow, content, changed_at, coalesce(until <= now(), false) as late`
 
 	selectOne          = `select ` + columns + ` from handovers where application_id = $1`
 	selectOneForUpdate = selectOne + ` for update`
@@ -114,7 +115,7 @@ order by application_id limit $3`
 	insertOne = `insert into handovers (application_id, side, state, peer, epoch) values ($1, $2, $3, '', 0) on conflict do nothing`
 
 	updateOne = `update handovers set side = $2, state = $3, peer = $4, epoch = $5, recalled = $6, reason = $7, content = $8,
-until = $9, changed_at = now() where application_id = $1`
+until = $9, overflow = $10, changed_at = now() where application_id = $1`
 )
 
 // MostListed bounds a listing, and what is renewed or looked at in one call of a function.
@@ -162,7 +163,8 @@ func known(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Handover, error) {
 
 // save stores the row; message says for people what happened, and goes into the history of the application.
 func (h *Handover) save(ctx context.Context, tx *store.Tx, message string) error {
-	_, err := tx.Exec(ctx, updateOne, h.Application, h.Side, h.State, h.Peer, h.Epoch, h.Recalled, h.Reason, h.Content, h.Until)
+	_, err := tx.Exec(ctx, updateOne, h.Application, h.Side, h.State, h.Peer, h.Epoch, h.Recalled, h.Reason, h.Content, h.Until,
+		h.Overflow)
 	if err != nil {
 		return fmt.Errorf("store hand-over: %w", err)
 	}

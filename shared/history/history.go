@@ -22,6 +22,7 @@ type Entry struct {
 	ID            int64           `json:"id" db:"id"`
 	At            time.Time       `json:"at" db:"at"`
 	ApplicationID *uuid.UUID      `json:"applicationId,omitempty" db:"application_id"`
+	Application   string          `json:"applicationName,omitempty" db:"application"` // while it is known, also after its deletion
 	JobID         *uuid.UUID      `json:"jobId,omitempty" db:"job_id"`
 	Component     string          `json:"component,omitempty" db:"component"`
 	Event         string          `json:"event" db:"event"`
@@ -38,7 +39,7 @@ const (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	// Filters are added as they are given. With one statement for all filters Postgres would soon keep a generic plan, which
 	// reads everybody's history to find that of one application.
-	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
+	list = `select id, at, application_id, coalesce((select name from applications a where a.id = application_id), '') as application, job_id, component, event, from_state, to_state, message, cause, trace_id, data
 from history where id > $1 and id <= $2`
 )
 

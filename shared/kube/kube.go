@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -305,6 +306,21 @@ func (c *Client) Kinds(ctx context.Context, gv schema.GroupVersion) ([]metav1.AP
 	}
 	var list metav1.APIResourceList
 	return list.APIResources, json.Unmarshal(text, &list)
+}
+
+// Text returns what the server answers at the path when that is no object, such as the log of a pod, at most so many bytes of it.
+func (c *Client) Text(ctx context.Context, query map[string]string, most int64, path ...string) (string, error) {
+	r := c.rest.Get().AbsPath(path...)
+	for name, value := range query {
+		r = r.Param(name, value)
+	}
+	body, err := r.Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(body, most))
+	return string(text), err
 }
 
 // IsForeign reports whether the error was not sent by the API in question: by a server on the way, or by an API server

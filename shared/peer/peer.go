@@ -52,6 +52,15 @@ type Client struct {
 	theirs map[string]*credentials.Source // by name
 }
 
+// Open reads the settings by config, which is that of a function's environment, and returns a client that calls by h.
+func Open(config func(into any) error, h *http.Client) (*Client, error) {
+	var c Config
+	if err := config(&c); err != nil {
+		return nil, err
+	}
+	return New(c, h)
+}
+
 // New checks the settings, and does not dial.
 func New(c Config, h *http.Client) (*Client, error) {
 	c.Address, c.Lighthouse = strings.TrimRight(c.Address, "/"), strings.TrimRight(c.Lighthouse, "/")

@@ -29,9 +29,11 @@ var shellCases = map[string]maker{
 			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Claimed, "data": map[string]any{"claims": []any{}},
 		})
 	},
-	"controller-read":  get("viewer", "/controller/applications/{running}/history"), // it was never handed over
-	"controller-show":  get("admin", "/controller/handovers/{running}/history?controller=bench"),
-	"controller-offer": send("admin", http.MethodPost, "/controller/offers", "bench"),
+	"controller-history-read": get("viewer", "/controller/applications/{running}/history"), // it was never handed over
+	"controller-logs-read":    get("admin", "/controller/applications/{running}/logs"),
+	"controller-history-show": get("admin", "/controller/handovers/{running}/history?controller=bench"),
+	"controller-logs-show":    get("admin", "/controller/handovers/{running}/logs?controller=bench"),
+	"controller-offer":        send("admin", http.MethodPost, "/controller/offers", "bench"),
 	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over
 		return document("operator", http.MethodPost, "/controller/handovers", map[string]any{"application": s.running.ID, "home": true})
 	},

@@ -183,7 +183,7 @@ func malformedIDs(t *testing.T, c client, r route) {
 
 // byStranger is where a controller that is no peer calls a route of peers; where there is no body, the query says who calls.
 func (r route) byStranger() string {
-	if r.entry.Name == "controller-show" {
+	if r.entry.Name == "controller-history-show" || r.entry.Name == "controller-logs-show" {
 		return r.anywhere() + "?controller=shore"
 	}
 	return r.anywhere()
@@ -191,7 +191,9 @@ func (r route) byStranger() string {
 
 // ofPeers reports whether only controllers that are set as peers may call the route; here there are none.
 func (r route) ofPeers() bool {
-	return r.entry.Name == "controller-accept" || r.entry.Name == "controller-lease" || r.entry.Name == "controller-show"
+	return slices.Contains([]string{
+		"controller-accept", "controller-lease", "controller-history-show", "controller-logs-show",
+	}, r.entry.Name)
 }
 
 func badBodies(t *testing.T, c client, r route) {

@@ -104,7 +104,11 @@ func (w *world) emitted(t testing.TB, attributes map[string]string) (id string) 
 	e := newEvent(t, attributes["type"])
 	e.SetSource("/littoral") // the test itself
 	for name, value := range attributes {
-		if name != "type" {
+		switch name {
+		case "type":
+		case "source":
+			e.SetSource(value)
+		default:
 			e.SetExtension(name, value)
 		}
 	}

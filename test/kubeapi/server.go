@@ -52,9 +52,10 @@ type Server struct {
 	deny     error
 	away     bool
 	calls    []string
-	used     map[string]bool // rights
-	page     int             // objects of a list at most; 0 = as many as are asked for
-	history  int             // how often it was compacted
+	logs     map[string][]written // by the path of a pod
+	used     map[string]bool      // rights
+	page     int                  // objects of a list at most; 0 = as many as are asked for
+	history  int                  // how often it was compacted
 }
 
 // Start runs a server until the test ends, with the namespaces and nodes.
@@ -278,6 +279,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	if s.deny != nil {
 		answer(w, nil, s.deny)
+		return
+	}
+	if pod, found := strings.CutSuffix(h.URL.Path, "/log"); found && strings.Contains(pod, "/pods/") {
+		s.used["get pods/log"] = true
+		s.log(w, h.URL.Query(), pod)
 		return
 	}
 	r, ok := parse(h.URL.Path)

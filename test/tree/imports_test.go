@@ -101,8 +101,9 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/linking/serve", "shared/listing", "shared/netma/serve", "shared/orchestrator/deploy", "shared/swm/cluster", "shared/swm/serve",
-					"shared/revise", "shared/wake",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/handover/records", "shared/icosshell",
+					"shared/linking/serve", "shared/listing", "shared/logs/ask", "shared/netma/serve", "shared/orchestrator/deploy",
+					"shared/revise", "shared/swm/cluster", "shared/swm/serve", "shared/wake",
 				}, p.folder())
 			}
 		}
@@ -171,6 +172,7 @@ var direct = map[string][]string{
 	"shared/bus/sink/mqtt":                {"github.com/eclipse/paho.golang"},
 	"shared/bus/sink/sinktest":            {"github.com/stretchr/testify"},
 	"shared/telemetry/tenant":             {"github.com/jackc/pgx/v5"},
+	"shared/logs/pods":                    {"k8s.io/apimachinery"},
 	"shared/logs/logstest":                {"github.com/stretchr/testify"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
 	"shared/exporter":                     {"github.com/jackc/pgx/v5"},
@@ -228,7 +230,9 @@ var direct = map[string][]string{
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
 	},
-	"shared/cli":   {"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "github.com/zalando/go-keyring"}, // of the command line
+	"shared/cli": { // of the command line
+		"github.com/alecthomas/kong", "github.com/fatih/color", "github.com/zalando/go-keyring", "golang.org/x/term", "sigs.k8s.io/yaml",
+	},
 	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/store/localpg": {
 		"github.com/fergusstrange/embedded-postgres",

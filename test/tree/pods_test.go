@@ -71,7 +71,7 @@ func TestKubeconfigsAddToAFunctionsOwn(t *testing.T) {
 	want := variables(overlay)
 	for _, name := range []string{
 		"Service clusterlink-link", "Service clusterlink-sync",
-		"Service deploymentmanager-deploy-kubernetes", "Service deploymentmanager-sync-kubernetes",
+		"Service deploymentmanager-deploy-kubernetes", "Service deploymentmanager-sync-kubernetes", "Service deploymentmanager-pod-logs",
 	} {
 		require.Contains(t, want[name], "KUBERNETES_TOKEN")
 		want[name] = append(want[name], "KUBECONFIG_DIR")

@@ -4,7 +4,6 @@ package accept
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/auth"
@@ -33,10 +32,8 @@ type Function struct {
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c peer.Config
-	err := env.Config(&c)
-	peers, err2 := peer.New(c, env.HTTP)
-	return &Function{env.DB, peers}, errors.Join(err, err2)
+	peers, err := peer.Open(env.Config, env.HTTP)
+	return &Function{env.DB, peers}, err
 }
 
 // Handle takes the event, and answers 204; the same again changes nothing. It answers 403 to a controller that this one does not

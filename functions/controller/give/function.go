@@ -36,11 +36,9 @@ type Function struct {
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	var c peer.Config
-	err := errors.Join(env.Config(&c), env.Config(&f.handover), f.handover.Check())
-	peers, err2 := peer.New(c, env.HTTP)
-	f.peers = peers
-	return f, errors.Join(err, err2)
+	var err error
+	f.peers, err = peer.Open(env.Config, env.HTTP)
+	return f, errors.Join(err, env.Config(&f.handover), f.handover.Check())
 }
 
 // Work does the steps that are left. Each may be repeated, by two workers at once too: the epoch tells one hand-over from

@@ -3,7 +3,6 @@ package handovercreate
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -33,10 +32,8 @@ type Function struct {
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c peer.Config
-	err := env.Config(&c)
-	peers, err2 := peer.New(c, env.HTTP)
-	return &Function{env.DB, peers}, errors.Join(err, err2)
+	peers, err := peer.Open(env.Config, env.HTTP)
+	return &Function{env.DB, peers}, err
 }
 
 type request struct {

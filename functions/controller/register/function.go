@@ -25,11 +25,7 @@ type Function struct{ peers *peer.Client }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c peer.Config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	peers, err := peer.New(c, env.HTTP)
+	peers, err := peer.Open(env.Config, env.HTTP)
 	return &Function{peers}, err
 }
 

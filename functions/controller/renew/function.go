@@ -39,11 +39,9 @@ type Function struct {
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB, log: env.Log}
-	var c peer.Config
-	err := errors.Join(env.Config(&c), env.Config(&f.application))
-	peers, err2 := peer.New(c, env.HTTP)
-	f.peers = peers
-	return f, errors.Join(err, err2)
+	var err error
+	f.peers, err = peer.Open(env.Config, env.HTTP)
+	return f, errors.Join(err, env.Config(&f.application))
 }
 
 // Run asks every giver, all at once: one that does not answer keeps no other. Its applications stop being acted on when their

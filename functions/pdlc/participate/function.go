@@ -24,16 +24,15 @@ type Function struct{ work participant.Participant }
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	var c participant.Config
-	var p peer.Config
 	var t telemetry.Config
-	if err := errors.Join(env.Config(&c), env.Config(&p), env.Config(&t)); err != nil {
+	if err := errors.Join(env.Config(&c), env.Config(&t)); err != nil {
 		return nil, err
 	}
 	parts, err := c.Parts()
 	if err != nil {
 		return nil, err
 	}
-	peers, err := peer.New(p, env.HTTP)
+	peers, err := peer.Open(env.Config, env.HTTP)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/feed"
 	"github.com/littoral-project/littoral/shared/logs"
+	asked "github.com/littoral-project/littoral/shared/logs/ask"
 	"github.com/littoral-project/littoral/shared/logs/moves"
 	"github.com/littoral-project/littoral/shared/logs/open"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -61,7 +62,6 @@ const (
 	retry   = 2 * time.Second
 	every   = time.Second      // between questions to the log store
 	quiet   = 15 * time.Second // then a comment shows that the stream is alive
-	usual   = time.Hour        // how far back an answer reaches
 	usually = 1000             // lines
 )
 
@@ -93,12 +93,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 }
 
 func read(r *http.Request, caller auth.Principal, now time.Time) (question, error) {
-	q := function.NewQuery(r, "app", "component", "since", "until", "tail", "text", "follow")
-	ask := question{follow: q.Bool("follow")}
-	ask.query = logs.Query{
-		Component: q.Text("component"), Text: q.Text("text"), Newest: true, Limit: int(q.Int("tail", usually, 1, logs.MaxLines)),
-		From: now.Add(-usual),
-	}
+	q := function.NewQuery(r, append(asked.Names(), "app", "follow")...)
+	ask := question{follow: q.Bool("follow"), query: asked.Query(q, now, usually, logs.MaxLines)}
 	switch id := q.ID("app"); {
 	case id != nil:
 		ask.app = *id
@@ -108,10 +104,6 @@ func read(r *http.Request, caller auth.Principal, now time.Time) (question, erro
 		q.Fault("app", "is missing: the id of an application")
 	}
 	ask.query.Application = ask.app.String()
-	if at, given := q.Instant("since", now); given {
-		ask.query.From = at
-	}
-	ask.query.To, _ = q.Instant("until", now)
 	if last, err := sse.LastID(r, ""); err != nil {
 		return ask, err
 	} else if ask.follow && last != nil { // it goes on after what the reader has

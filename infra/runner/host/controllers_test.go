@@ -2,21 +2,30 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/cli"
+	"github.com/littoral-project/littoral/shared/deadletter"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/peer"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 // two are the options of two hosts that work with each other, shore and harbour, with the lighthouse at shore.
@@ -131,7 +140,19 @@ func bothTell(t *testing.T, shore, harbour *Host) {
 	}, patience, 100*time.Millisecond, "its lines and where they come from")
 }
 
-// TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, and comes home by command when there is room again.
+// all does something with each node of the host, and returns their names.
+func all(t *testing.T, h *Host, command string) []string {
+	t.Helper()
+	nodes := strings.Fields(strings.ReplaceAll(say(t, h, "get nodes -o name"), "node/", ""))
+	require.NotEmpty(t, nodes)
+	for _, node := range nodes {
+		say(t, h, command+" "+node)
+	}
+	return nodes
+}
+
+// TestWhatFitsNowhereGoesToAnotherHost where the setting allows it, as soon as that has room, and comes home by command when there is
+// room again.
 func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	t.Parallel()
 	atShore, atHarbour := two(t)
@@ -144,19 +165,23 @@ func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	}
 	shore, harbour := start(t, atShore), start(t, atHarbour)
 	knowsNodes(t, harbour)
-	nodes := strings.Fields(say(t, shore, "get nodes -o name"))
-	require.NotEmpty(t, nodes)
-	for _, node := range nodes {
-		say(t, shore, "cordon "+strings.TrimPrefix(node, "node/"))
-	}
+	nodes := all(t, shore, "cordon")
+	full := all(t, harbour, "cordon")
 	var g group
 	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	require.Eventually(t, func() bool {
+		return strings.Count(say(t, shore, "events "+g.ID), "stays here: no controller takes it") > 1
+	}, patience, 100*time.Millisecond, "there is no room at the peer either, which is asked again")
+	require.Empty(t, statusOf(t, harbour, atHarbour.Home, g.ID))
+	for _, node := range full {
+		say(t, harbour, "uncordon "+node)
+	}
 	runsAt(t, harbour, atHarbour.Home, g.ID)
 	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
 	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits web, greetings")
 
 	for _, node := range nodes {
-		say(t, shore, "uncordon "+strings.TrimPrefix(node, "node/"))
+		say(t, shore, "uncordon "+node)
 	}
 	say(t, shore, "move "+g.ID+" --home")
 	runsAt(t, shore, atShore.Home, g.ID)
@@ -171,4 +196,129 @@ func TestApplyAtAnotherController(t *testing.T) {
 	_, id, found := strings.Cut(say(t, shore, "apply -f ../../../test/examples/hello.yaml --controller any -o name"), "app/")
 	require.True(t, found)
 	runsAt(t, harbour, atHarbour.Home, strings.TrimSpace(id))
+}
+
+// hurried are the triggers of a Broker that gives an event up after its first retry.
+type hurried struct{ fs.FS }
+
+var retries = regexp.MustCompile(`retry: \d+`)
+
+func (h hurried) Open(name string) (fs.File, error) {
+	if name != "kustomization.yaml" {
+		return h.FS.Open(name)
+	}
+	text, err := fs.ReadFile(h.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	return fstest.MapFS{name: {Data: retries.ReplaceAll(text, []byte("retry: 1"))}}.Open(name)
+}
+
+// TestWhatCannotBeDeliveredToAPeerIsADeadLetter of the function that gives applications, and is sent again by a person.
+func TestWhatCannotBeDeliveredToAPeerIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	atShore.Files = map[string]fs.FS{"/knative": knative.Files, "/triggers": hurried{triggers.Files}}
+	shore := start(t, atShore)
+	var g group
+	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	available(t, shore.URL(), atShore.Home, g.ID)
+	say(t, shore, "move hello --to harbour") // which is not there
+	var letters []deadletter.Letter
+	require.Eventually(t, func() bool {
+		require.Equal(t, 200, ask(t, shore.URL(), atShore.Home, "viewer", "GET", "/events/dead", "", &letters))
+		return len(letters) == 1 && letters[0].Consumer == "controller-give"
+	}, patience, 50*time.Millisecond, "%+v", letters)
+	require.Equal(t, events.HandoverRequested, letters[0].Type)
+	require.Equal(t, http.StatusServiceUnavailable, letters[0].Code)
+	require.Equal(t, "Available", statusOf(t, shore, atShore.Home, g.ID), "it stays, and is still offered")
+
+	harbour := start(t, atHarbour)
+	knowsNodes(t, harbour)
+	say(t, shore, "replay "+letters[0].EventID)
+	runsAt(t, harbour, atHarbour.Home, g.ID)
+	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
+}
+
+// shown is what a command that goes on has shown so far.
+type shown struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *shown) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *shown) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// follow begins a command that goes on until the test ends.
+func follow(t *testing.T, h *Host, line string) *shown {
+	t.Helper()
+	env := map[string]string{"LITTORAL_SERVER": h.URL(), "LITTORAL_TOKEN_FILE": h.TokenFile("operator")}
+	out := &shown{}
+	sh := cli.Shell{Stdout: out, Stderr: out, Getenv: func(name string) string { return env[name] }}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		sh.Run(ctx, strings.Fields(line))
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return out
+}
+
+// TestFollowersSeeBothControllers: who watches events or logs at one controller goes on to see what happens while the application
+// moves to the other one, and back.
+func TestFollowersSeeBothControllers(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	shore, harbour := start(t, atShore), start(t, atHarbour)
+	knowsNodes(t, harbour)
+	var g group
+	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	available(t, shore.URL(), atShore.Home, g.ID)
+	happens, written := follow(t, shore, "events hello -w"), follow(t, shore, "logs -f hello")
+	sees := func(out *shown, what string, times int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Count(out.String(), what) >= times }, patience, 100*time.Millisecond,
+			"%q is missing %d times in\n%s", what, times, out)
+	}
+	line := regexp.MustCompile(`(?m)^(\S+) +\| `)
+	pods := func() int {
+		names := map[string]bool{}
+		for _, found := range line.FindAllStringSubmatch(written.String(), -1) {
+			names[found[1]] = true
+		}
+		return len(names)
+	}
+	require.Eventually(t, func() bool { return pods() > 0 }, patience, 100*time.Millisecond, "it writes here: %s", written)
+	before := pods()
+
+	say(t, shore, "move hello --to harbour")
+	runsAt(t, harbour, atHarbour.Home, g.ID)
+	sees(happens, "handover.released", 1)
+	sees(happens, "at harbour: responsible for it", 1)
+	sees(written, ": at harbour, ", 2)
+	require.Eventually(t, func() bool { return pods() > before }, patience, 100*time.Millisecond, "it writes there: %s", written)
+	there := follow(t, harbour, "events hello -w")
+	sees(there, "at shore: ", 1)
+
+	placed := strings.Count(happens.String(), "job.placed")
+	say(t, shore, "move hello --home")
+	runsAt(t, shore, atShore.Home, g.ID)
+	sees(happens, "handover.home", 1)
+	sees(there, "gave it back", 1)
+	sees(happens, "job.placed", placed+2)
+	after := pods()
+	require.Eventually(t, func() bool { return pods() > after || pods() > before+1 }, patience, 100*time.Millisecond)
 }

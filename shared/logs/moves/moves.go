@@ -29,6 +29,8 @@ type Answer struct {
 	Lines []logs.Entry `json:"lines"`
 	Moves []Move       `json:"moves"`
 	Cut   bool         `json:"cut,omitempty"` // there are older ones than the limit lets through
+
+	Missing []string `json:"missing,omitempty"` // whose lines could not be read, and why
 }
 
 // Read answers the query about the application.
@@ -37,11 +39,16 @@ func Read(ctx context.Context, db *store.DB, from logs.Store, app uuid.UUID, q l
 	if err != nil {
 		return nil, err
 	}
+	return Beside(ctx, db, app, q, lines)
+}
+
+// Beside puts lines that the query found beside the moves of their time.
+func Beside(ctx context.Context, db *store.DB, app uuid.UUID, q logs.Query, lines []logs.Entry) (*Answer, error) {
 	entries, _, err := history.Before(ctx, db, &app, math.MaxInt64, Most, recorded.JobPlaced)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	answer := &Answer{Lines: lines, Moves: []Move{}, Cut: len(lines) == q.Limit}
+	answer := &Answer{Lines: append([]logs.Entry{}, lines...), Moves: []Move{}, Cut: len(lines) == q.Limit}
 	begin := q.From
 	if answer.Cut {
 		begin = lines[0].At

@@ -79,7 +79,7 @@ func (c Config) header() (http.Header, error) {
 // none is the store if no backend is set.
 type none struct{}
 
-var errNone = problem.New(problem.Unavailable, "no place for logs is set: LOGS_BACKEND is one of %s", strings.Join(Names(), ", "))
+var errNone = problem.New(problem.NotImplemented, "no place for logs is set: LOGS_BACKEND is one of %s", strings.Join(Names(), ", "))
 
 func (none) Write(context.Context, []logs.Entry) error              { return errNone }
 func (none) Read(context.Context, logs.Query) ([]logs.Entry, error) { return nil, errNone }

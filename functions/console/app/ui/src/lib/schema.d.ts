@@ -1105,6 +1105,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deploymentmanager/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an application writes where it runs now
+         * @description As `/telemetry/logs`, for sites without a log store: the lines that the clusters of the application still keep, read through
+         *     their own APIs. It answers 501 where no kubeconfigs are set.
+         */
+        get: operations["getPodLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/telemetry/logs": {
         parameters: {
             query?: never;
@@ -1116,7 +1137,7 @@ export interface paths {
          * What an application writes
          * @description The last lines of the containers of an application, merged over replicas and places and in the order of time, and the
          *     decisions where its components run. Its lines are for who handed it in, for itself by its own token, and for the role
-         *     `admin`.
+         *     `admin`. It answers 501 where no log store is set.
          *
          *     With `follow` the answer is a stream of server-sent events: `opened`, then `line` and `move` as they come. A stream ends
          *     after some minutes: come again with the last id in `Last-Event-ID`; lines of that very instant come again.
@@ -3837,7 +3858,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/controller/applications/{application}/{records}": {
+    "/controller/applications/{application}/history": {
         parameters: {
             query?: never;
             header?: never;
@@ -3845,11 +3866,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What another controller recorded of an application
-         * @description The history or the logs of an application at the controller that has it from this one, had it last, or gave it, which is asked
-         *     for them. Logs are for who handed the application in, and for the role `admin`.
+         * The history of an application at another controller
+         * @description Of the controller that has the application from this one, had it last, or gave it, which is asked for it.
          */
-        get: operations["readPeerRecords"];
+        get: operations["readPeerHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3858,7 +3878,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/controller/handovers/{application}/{records}": {
+    "/controller/applications/{application}/logs": {
         parameters: {
             query?: never;
             header?: never;
@@ -3866,10 +3886,51 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show another controller what was recorded here
+         * What an application wrote at another controller
+         * @description At the controller that has the application from this one, had it last, or gave it, which is asked for it. Logs are for who
+         *     handed the application in, and for the role `admin`.
+         */
+        get: operations["readPeerLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/handovers/{application}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show another controller the history of an application
          * @description Of an application that one of the two has handed over to the other.
          */
-        get: operations["showPeerRecords"];
+        get: operations["showHistoryToPeer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/handovers/{application}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show another controller what an application wrote
+         * @description Of an application that one of the two has handed over to the other.
+         */
+        get: operations["showLogsToPeer"];
         put?: never;
         post?: never;
         delete?: never;
@@ -6615,6 +6676,8 @@ export interface components {
             id: number;
             at: components["schemas"]["Time"];
             applicationId?: components["schemas"]["Id"];
+            /** @description While it is known, also some time after the deletion. */
+            applicationName?: string;
             jobId?: components["schemas"]["Id"];
             component?: string;
             /** @description Such as application.submitted, job.placed, topology.changed */
@@ -6686,6 +6749,8 @@ export interface components {
             moves: components["schemas"]["LogMove"][];
             /** @description There are older lines than the limit lets through. */
             cut?: boolean;
+            /** @description Whose lines could not be read from their clusters, and why. */
+            missing?: string[];
         };
         LogLine: {
             /** Format: date-time */
@@ -9017,6 +9082,44 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Home"];
+        };
+    };
+    getPodLogs: {
+        parameters: {
+            query: {
+                /**
+                 * @description The application.
+                 * @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a
+                 */
+                app: components["schemas"]["Id"];
+                /** @description Only of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines and moves. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
         };
     };
     getLogs: {
@@ -14782,28 +14885,18 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    readPeerRecords: {
+    readPeerHistory: {
         parameters: {
             query?: {
-                /** @description History with a greater id at that controller; without it the newest. */
+                /** @description Entries with a greater id at that controller; without it the newest. */
                 after?: number;
-                /** @description Only logs of this component. */
-                component?: string;
-                /** @description From that long ago, such as 10m, or from that time on. */
-                since?: components["parameters"]["Since"];
-                /** @description To that long ago, or that time; now when it is not given. */
-                until?: components["parameters"]["Until"];
-                /** @description How many entries or lines. */
-                tail?: number;
-                /** @description Only lines that contain this. */
-                text?: string;
+                /** @description How many entries. */
+                limit?: number;
             };
             header?: never;
             path: {
                 /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
                 application: components["schemas"]["Id"];
-                /** @example history */
-                records: "history" | "logs";
             };
             cookie?: never;
         };
@@ -14823,7 +14916,7 @@ export interface operations {
                      */
                     "application/json": {
                         controller: string;
-                        records: components["schemas"]["Entry"][] | components["schemas"]["Logs"];
+                        records: components["schemas"]["Entry"][];
                     };
                 };
             };
@@ -14831,23 +14924,16 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    showPeerRecords: {
+    readPeerLogs: {
         parameters: {
-            query: {
-                /**
-                 * @description The name of the caller.
-                 * @example shore
-                 */
-                controller: string;
-                /** @description History with a greater id; without it the newest. */
-                after?: number;
-                /** @description Only logs of this component. */
+            query?: {
+                /** @description Only of this component. */
                 component?: string;
                 /** @description From that long ago, such as 10m, or from that time on. */
                 since?: components["parameters"]["Since"];
                 /** @description To that long ago, or that time; now when it is not given. */
                 until?: components["parameters"]["Until"];
-                /** @description How many entries or lines. */
+                /** @description How many lines. */
                 tail?: number;
                 /** @description Only lines that contain this. */
                 text?: string;
@@ -14856,21 +14942,113 @@ export interface operations {
             path: {
                 /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
                 application: components["schemas"]["Id"];
-                /** @example history */
-                records: "history" | "logs";
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description History, or logs. */
+            /** @description The name of the controller, and its records. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "controller": "harbour",
+                     *       "records": {
+                     *         "lines": [],
+                     *         "moves": []
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        controller: string;
+                        records: components["schemas"]["Logs"];
+                    };
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    showHistoryToPeer: {
+        parameters: {
+            query: {
+                /**
+                 * @description The name of the caller.
+                 * @example shore
+                 */
+                controller: string;
+                /** @description Entries with a greater id at that controller; without it the newest. */
+                after?: number;
+                /** @description How many entries. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
+                application: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Entries, oldest first. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     /** @example [] */
-                    "application/json": components["schemas"]["Entry"][] | components["schemas"]["Logs"];
+                    "application/json": components["schemas"]["Entry"][];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    showLogsToPeer: {
+        parameters: {
+            query: {
+                /**
+                 * @description The name of the caller.
+                 * @example shore
+                 */
+                controller: string;
+                /** @description Only of this component. */
+                component?: string;
+                /** @description From that long ago, such as 10m, or from that time on. */
+                since?: components["parameters"]["Since"];
+                /** @description To that long ago, or that time; now when it is not given. */
+                until?: components["parameters"]["Until"];
+                /** @description How many lines. */
+                tail?: number;
+                /** @description Only lines that contain this. */
+                text?: string;
+            };
+            header?: never;
+            path: {
+                /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
+                application: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines, oldest first, and moves. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "lines": [],
+                     *       "moves": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Logs"];
                 };
             };
             404: components["responses"]["NotFound"];

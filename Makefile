@@ -59,6 +59,15 @@ $(VICTORIALOGS)/victoria-logs: scripts/tools/victorialogs/go.mod scripts/tools/v
 e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real VictoriaLogs (the first run builds it)
 	LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./shared/logs/...
 
+COLLECTOR := bin/tools/collector
+
+$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh)
+	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
+
+.PHONY: e2e-collector
+e2e-collector: $(COLLECTOR)/littoral-collector ## test the telemetry of sites with a real OpenTelemetry Collector (the first run builds it)
+	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" $(GO) test -count=1 ./infra/telemetry
+
 DEX := bin/tools/dex
 
 $(DEX)/dex: scripts/tools/dex/go.mod scripts/tools/dex/build.sh

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 )
@@ -24,9 +25,13 @@ type topNodes struct {
 	placeFlags
 }
 
-// Run lists nodes by what they use of their processors. With -w the column TREND draws what was seen since the beginning.
+// Run lists nodes by what they use of their processors. The column TREND draws the last hour; where telemetry has no course, what was
+// seen since the beginning.
 func (c *topNodes) Run(s *session) error {
-	trend := map[string][]float64{}
+	seen := map[string][]float64{}
+	past := trends{ask: func(ctx context.Context) (*api.Courses, error) {
+		return s.client.Series(ctx, cpuOfNodes, trendSince, trendStep)
+	}, key: func(labels map[string]string) string { return labels["icos_host_id"] }}
 	l := listing[nodeItem]{
 		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
 		fetch: func(ctx context.Context) ([]nodeItem, error) {
@@ -34,24 +39,65 @@ func (c *topNodes) Run(s *session) error {
 			slices.SortStableFunc(list, func(a, b nodeItem) int { return -cmp.Compare(used(a.Node.Dynamic.CPU), used(b.Node.Dynamic.CPU)) })
 			for i := range list {
 				key := list[i].Cluster + "/" + list[i].Name
-				trend[key] = append(trend[key], used(list[i].Node.Dynamic.CPU))
+				seen[key] = append(seen[key], used(list[i].Node.Dynamic.CPU))
+			}
+			if !c.Output.structured() {
+				past.refresh(ctx)
 			}
 			return list, err
 		},
 		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
-		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS"},
+		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS", "TREND"},
 		row: func(n nodeItem) []string {
 			d := n.Node.Dynamic
-			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power)}
+			course := past.of[n.Node.UUID]
+			if len(course) < 2 {
+				course = seen[n.Cluster+"/"+n.Name]
+			}
+			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power), sparkline(course)}
 		},
 		gone: func(n *nodeItem) { n.State = gone },
 	}
-	if c.Watch {
-		narrow := l.row
-		l.header = append(l.header, "TREND")
-		l.row = func(n nodeItem) []string { return append(narrow(n), sparkline(trend[n.Cluster+"/"+n.Name])) }
-	}
 	return l.run(s)
+}
+
+// What TREND draws: a column for each step.
+const (
+	cpuOfNodes = `100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m])))`
+	trendSince = "1h"
+	trendStep  = time.Hour / sparklineWidth
+	trendEvery = 15 * time.Second // with -w
+)
+
+// trends are courses of telemetry. Who may not ask, or has no telemetry, has none.
+type trends struct {
+	ask   func(ctx context.Context) (*api.Courses, error)
+	key   func(labels map[string]string) string
+	asked time.Time
+	of    map[string][]float64
+}
+
+func (t *trends) refresh(ctx context.Context) {
+	if time.Since(t.asked) < trendEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t.asked = time.Now()
+	found, err := t.ask(ctx)
+	if err != nil {
+		return
+	}
+	t.of = map[string][]float64{}
+	for _, course := range found.Series {
+		var values []float64
+		for _, p := range course.Points {
+			if p[1] != nil {
+				values = append(values, *p[1])
+			}
+		}
+		t.of[t.key(course.Labels)] = values
+	}
 }
 
 func used(v *float64) float64 {
@@ -84,6 +130,21 @@ func sparkline(percents []float64) string {
 	return b.String()
 }
 
+// ofMost are values as percentages of the largest.
+func ofMost(values []float64) []float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	most := slices.Max(values)
+	all := make([]float64, len(values))
+	for i, v := range values {
+		if most > 0 {
+			all[i] = 100 * v / most
+		}
+	}
+	return all
+}
+
 type topApps struct {
 	App    string `arg:"" optional:"" complete:"app" help:"Only this application: id, beginning of its id, or name."`
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: ${enum}."`
@@ -114,7 +175,8 @@ func (n nearness) String() string {
 	return number(n.Now) + " (limit " + n.Limit + ") " + n.Policy
 }
 
-// Run lists components with the use of their nodes, and the values of their policies.
+// Run lists components with the use of their nodes, the course of what they use of processors themselves within the last hour, and
+// the values of their policies.
 func (c *topApps) Run(s *session) error {
 	filter := api.Filter{Light: true}
 	if c.App != "" {
@@ -142,13 +204,19 @@ func (c *topApps) Run(s *session) error {
 	for _, p := range taxonomy.Places() {
 		nodes[api.Target{Cluster: p.Cluster, Node: p.Node}] = p.At.Dynamic
 	}
+	past := trends{ask: func(ctx context.Context) (*api.Courses, error) {
+		return s.client.Usage(ctx, "cpu", filter.App, trendSince, trendStep)
+	}, key: func(labels map[string]string) string {
+		return labels["icos_app_name"] + "/" + labels["icos_app_component"]
+	}}
+	past.refresh(s.ctx)
 	for i := range apps {
 		list = append(list, uses(&apps[i], nodes, policies, values)...)
 	}
 	if c.Output.structured() {
 		return s.print(c.Output, list)
 	}
-	return c.table(s, list)
+	return c.table(s, list, past.of)
 }
 
 func uses(a *api.Application, nodes map[api.Target]api.Dynamic, policies []api.Policy, values map[string]*float64) []appUse {
@@ -168,26 +236,28 @@ func uses(a *api.Application, nodes map[api.Target]api.Dynamic, policies []api.P
 	return list
 }
 
-func (c *topApps) table(s *session, list []appUse) error {
+func (c *topApps) table(s *session, list []appUse, trend map[string][]float64) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(s.err, "No components.")
 		return err
 	}
 	var rows [][]string
 	for _, u := range list {
-		row := []string{u.App, u.Component, or(u.Node), percent(u.CPU), gauge(u.CPU), percent(u.Memory), "-"}
+		row := []string{
+			u.App, u.Component, or(u.Node), percent(u.CPU), gauge(u.CPU), percent(u.Memory), sparkline(ofMost(trend[u.App+"/"+u.Component])), "-",
+		}
 		for i, p := range u.Policies {
 			if i > 0 {
-				row = []string{"", "", "", "", "", "", ""}
+				row = make([]string, len(row))
 			}
-			row[6] = p.String()
+			row[len(row)-1] = p.String()
 			rows = append(rows, row)
 		}
 		if len(u.Policies) == 0 {
 			rows = append(rows, row)
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY")
+	t := newTable(s.out, "APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "TREND", "POLICY")
 	t.most = terminal
 	return t.write(rows...)
 }

@@ -145,6 +145,9 @@ func (l *leaf) look(ctx context.Context, push bool) []otlp.Sample {
 	}
 	l.vnet(k, time.Now())
 	l.events.tell(k, pods, engine, time.Now())
+	if l.o.Closed && pods == nil {
+		k.add("kube_node_spec_unschedulable", "Whether the node takes no new work", 1, labels{"node": node})
+	}
 	switch {
 	case pods != nil:
 		pods.tell(k, node)

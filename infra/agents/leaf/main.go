@@ -35,6 +35,7 @@ type options struct {
 	WazuhURL, WazuhUser, WazuhAgent  string
 	WazuhPassword, WazuhCA           string
 	VNet, Tetragon                   string
+	Closed                           bool
 	OTLP, OTLPToken                  string
 	Every, DevicesEvery              time.Duration
 }
@@ -72,6 +73,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.WazuhAgent, "wazuh-agent", "", "name of this host's agent there (default: the host's name)")
 	f.StringVar(&o.VNet, "vnet-certificate", "", "certificate of this cluster as a peer of ClusterLink")
 	f.StringVar(&o.Tetragon, "tetragon", "", "file to which Tetragon exports events as JSON, which are counted")
+	f.BoolVar(&o.Closed, "closed", false, "tell that this host takes no new work, such as one without an agent")
 	f.StringVar(&o.OTLP, "otlp", "", "push to this OTLP address, such as http://gateway:4318/v1/metrics")
 	f.StringVar(&o.OTLPToken, "otlp-token-file", "", "bearer token for it")
 	f.DurationVar(&o.Every, "interval", 15*time.Second, "between pushes")

@@ -62,7 +62,7 @@ e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real Victor
 
 COLLECTOR := bin/tools/collector
 
-$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh)
+$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh compressedstorage/compressedstorage.go)
 	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
 
 .PHONY: e2e-collector

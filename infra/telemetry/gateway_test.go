@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -280,7 +282,9 @@ type world struct {
 
 const sender = "leaf"
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB) *world { return newWorldWith(t, func(*Site) {}) }
+
+func newWorldWith(t testing.TB, change func(*Site)) *world {
 	t.Helper()
 	binary := collector(t)
 	w := &world{uplink: newUplink(t)}
@@ -304,6 +308,7 @@ func newWorld(t testing.TB) *world {
 		require.NoError(t, err)
 		*a = free.String()
 	}
+	change(&s)
 	w.gateway = &gateway{site: s, config: write(t, s)[0], binary: binary}
 	w.log, err = os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
@@ -411,6 +416,41 @@ func TestNothingIsLostWhileTheUplinkIsAway(t *testing.T) {
 	for i, v := range stored[0].Values {
 		require.Equal(t, fmt.Sprint(i), v[1])
 	}
+}
+
+// TestWhatDoesNotFitIsRefused: the sender hears of it and may try again; what was accepted arrives.
+func TestWhatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, func(s *Site) { s.QueueMiB = 1 })
+	token := w.token(t)
+	w.uplink.set(true)
+	r := rand.New(rand.NewPCG(1, 2))
+	start := time.Now().Add(-time.Minute)
+	accepted := 0
+	for ; accepted < 1000; accepted++ {
+		at := start.Add(time.Duration(accepted) * 10 * time.Millisecond)
+		m := gauge("step", float64(accepted), at, "icos_host_id", "h1")
+		to := m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+		to.SetName("noise")
+		points := to.SetEmptyGauge().DataPoints()
+		for range 500 { // that can hardly be compressed
+			p := points.AppendEmpty()
+			p.SetDoubleValue(r.NormFloat64())
+			p.SetTimestamp(pcommon.NewTimestampFromTime(at))
+			p.Attributes().PutStr("n", strconv.FormatUint(r.Uint64(), 36))
+		}
+		if w.send(t, token, m) != http.StatusOK {
+			break
+		}
+	}
+	require.Less(t, accepted, 1000, "it is full some time")
+	require.Greater(t, accepted, 5)
+	w.uplink.set(false)
+	w.eventually(t, "all that was accepted arrives", func() bool { return len(w.query(t, fmt.Sprintf(`step == %d`, accepted-1))) == 1 })
+	require.Len(t, w.query(t, `step[5m]`)[0].Values, accepted)
+	w.eventually(t, "it takes more again", func() bool {
+		return w.send(t, token, gauge("after", 1, time.Now())) == http.StatusOK
+	})
 }
 
 func TestASenderCannotSayWhoseASeriesIs(t *testing.T) {

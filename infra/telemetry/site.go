@@ -201,6 +201,9 @@ func (Site) NodeMetrics() string {
 	}, "|") + ")$"
 }
 
+// AtMost is a number of MiB within what may wait.
+func (s Site) AtMost(mib int) int { return min(mib, s.QueueMiB) }
+
 // QueueBytes is how much may wait.
 func (s Site) QueueBytes() int { return s.QueueMiB << 20 }
 

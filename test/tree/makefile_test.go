@@ -18,7 +18,7 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"scripts/tools/s3/build.sh", "scripts/tools/telemetry/go.mod", "scripts/tools/telemetry/build.sh",
 		"scripts/tools/openapi/go.mod", "scripts/tools/openapi/build.sh", "scripts/tools/vulncheck/go.mod",
 		"scripts/tools/vulncheck/build.sh", "scripts/tools/collector/go.mod", "scripts/tools/collector/manifest.yaml",
-		"scripts/tools/collector/build.sh",
+		"scripts/tools/collector/build.sh", "scripts/tools/collector/compressedstorage/compressedstorage.go",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-cp go.mod go.sum manifest.yaml "$scratch/"
+cp -R go.mod go.sum manifest.yaml compressedstorage "$scratch/"
 go build -trimpath -o "$scratch/builder" go.opentelemetry.io/collector/cmd/builder
 cd "$scratch"
 printf '  output_path: .\n' | sed -i.orig '/^dist:/r /dev/stdin' manifest.yaml

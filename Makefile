@@ -66,8 +66,8 @@ $(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod man
 	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
 
 .PHONY: e2e-collector
-e2e-collector: $(COLLECTOR)/littoral-collector ## test the telemetry of sites with a real OpenTelemetry Collector (the first run builds it)
-	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" $(GO) test -count=1 ./infra/telemetry
+e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs ## test the telemetry of sites with a real OpenTelemetry Collector and VictoriaLogs (the first run builds both)
+	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./infra/telemetry
 
 DEX := bin/tools/dex
 

@@ -178,7 +178,7 @@ func (Site) NoUnits() string {
 
 // LogFields are the statements that give entries the names under which logs are read again.
 func (Site) LogFields() []string {
-	var all []string
+	all := []string{`replace_pattern(log.body, "[\r\n]+$", "") where IsString(log.body)`} // the engine's lines have their ends
 	for _, one := range []struct{ field, attribute string }{
 		{logs.FieldApplication, label.MarkInstance},
 		{logs.FieldComponent, label.MarkComponent},

@@ -249,13 +249,14 @@ type gateway struct {
 	site    Site
 	config  string
 	binary  string
+	before  []string // arguments before those of the collector
 	command *exec.Cmd
 	log     *os.File
 }
 
 func (g *gateway) start(t testing.TB) {
 	t.Helper()
-	g.command = exec.Command(g.binary, "--config", g.config)
+	g.command = exec.Command(g.binary, append(g.before, "--config", g.config)...)
 	g.command.Stdout, g.command.Stderr = g.log, g.log
 	require.NoError(t, g.command.Start())
 	require.Eventually(t, func() bool {
@@ -350,6 +351,11 @@ func (w *world) send(t testing.TB, token string, m pmetric.Metrics) int {
 	t.Helper()
 	body, err := pmetricotlp.NewExportRequestFromMetrics(m).MarshalProto()
 	require.NoError(t, err)
+	return w.post(t, token, body)
+}
+
+func (w *world) post(t testing.TB, token string, body []byte) int {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+"/v1/metrics", bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-protobuf")

@@ -45,6 +45,7 @@ func run(args []string, out, errOut io.Writer) error {
 	f.StringVar(&s.Tetragon, "tetragon", "", "file to which Tetragon exports events as JSON, which are kept as logs")
 	f.StringVar(&s.Containers, "containers", "/var/lib/docker/containers", "folder of the engine's json-file logs")
 	f.StringVar(&s.ServiceAccount, "service-account", "/var/run/secrets/kubernetes.io/serviceaccount", "of a cluster: folder of the pod's token")
+	f.StringVar(&s.Image, "image", "", "of a cluster: image with the collector; writes kubernetes.yaml as well")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -67,13 +67,7 @@ func TestMeasured(t *testing.T) {
 	for i := range seconds {
 		require.Equal(t, http.StatusOK, w.send(t, token, second(seconds+i)))
 	}
-	var waiting int64
-	require.NoError(t, filepath.WalkDir(w.site.Queue, func(path string, d fs.DirEntry, err error) error {
-		if info, err := d.Info(); err == nil && !d.IsDir() {
-			waiting += info.Size()
-		}
-		return err
-	}))
+	waiting := size(t, w.site.Queue)
 	w.uplink.set(false)
 	t.Logf("%d values: %.0f a second of one processor, %.0f bytes each on the uplink (compressed), %.0f bytes each on disk: %.0f MB an hour of %d a second; %.0f MiB in memory",
 		series*seconds, series*seconds/spent, float64(sent)/series/seconds, float64(waiting)/series/seconds,
@@ -104,4 +98,16 @@ func memory(t *testing.T, pid int) float64 {
 	pages, err := strconv.ParseFloat(strings.Fields(string(text))[1], 64)
 	require.NoError(t, err)
 	return pages * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// size is how many bytes the files of a folder have.
+func size(t *testing.T, dir string) (total int64) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if info, err := d.Info(); err == nil && !d.IsDir() {
+			total += info.Size()
+		}
+		return err
+	}))
+	return total
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 	"text/template"
@@ -35,6 +36,7 @@ type Site struct {
 	Gateway                    string
 	Tetragon                   string
 	Containers, ServiceAccount string
+	Image                      string
 }
 
 // File is one file of configuration.
@@ -99,7 +101,7 @@ func (s Site) Files() ([]File, error) {
 	if s.Kind == Cluster {
 		names = append(names, "node.yaml")
 	}
-	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "host": host, "port": port}).ParseFS(templates, "*.tmpl")
+	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "quoteText": text, "host": host, "port": port, "dir": path.Dir}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return nil, err
 	}
@@ -111,16 +113,37 @@ func (s Site) Files() ([]File, error) {
 		}
 		files = append(files, File{file, b.String()})
 	}
+	if s.Kind == Cluster && s.Image != "" {
+		var b bytes.Buffer
+		objects := struct {
+			Site          Site
+			Gateway, Node string
+			Disk          int
+		}{s, files[0].Text, files[1].Text, disk(s)}
+		if err := t.ExecuteTemplate(&b, "kubernetes.yaml.tmpl", objects); err != nil {
+			return nil, err
+		}
+		files = append(files, File{"kubernetes.yaml", b.String()})
+	}
 	return files, nil
 }
 
-// quote makes a YAML text, in which the collector finds no variables.
-func quote(text string) (string, error) {
+// disk is how many MiB the gateway's has: two queues, and as much again for making room.
+func disk(s Site) int { return 4*s.QueueMiB + 64 }
+
+// text makes a YAML text.
+func text(of string) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b) // a text of JSON is one of YAML
 	e.SetEscapeHTML(false)
-	err := e.Encode(text)
-	return strings.ReplaceAll(strings.TrimSpace(b.String()), "$", "$$"), err
+	err := e.Encode(of)
+	return strings.TrimSpace(b.String()), err
+}
+
+// quote is the same for the collector, which finds no variables in it.
+func quote(of string) (string, error) {
+	quoted, err := text(of)
+	return strings.ReplaceAll(quoted, "$", "$$"), err
 }
 
 func host(address string) (string, error) {

@@ -26,7 +26,7 @@ import (
 // has makes a taxonomy in which the machine is the gateway's agent's.
 func TestTheTaxonomyComesThroughTheGateway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	dir := t.TempDir()
 	program, token := filepath.Join(dir, "leaf"), filepath.Join(dir, "token")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../agents/leaf")
@@ -88,7 +88,7 @@ func TestLogsAreReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	store := victorialogs.New(remote)
 
-	w := newWorldWith(t, func(s *Site) { s.Logs = "http://" + address.String() + "/insert/opentelemetry/v1/logs" })
+	w := newPipelineWith(t, func(s *Site) { s.Logs = "http://" + address.String() + "/insert/opentelemetry/v1/logs" })
 	id := strings.Repeat("0123456789abcdef", 4)
 	require.NoError(t, os.Mkdir(filepath.Join(w.site.Containers, id), 0o755))
 	add := func(text string) {

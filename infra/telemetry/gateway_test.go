@@ -275,7 +275,7 @@ func (g *gateway) end(sig os.Signal) {
 	_ = g.command.Wait()
 }
 
-type world struct {
+type pipeline struct {
 	*gateway
 	*uplink
 	issuer *issuer.Issuer
@@ -283,12 +283,12 @@ type world struct {
 
 const sender = "leaf"
 
-func newWorld(t testing.TB) *world { return newWorldWith(t, func(*Site) {}) }
+func newPipeline(t testing.TB) *pipeline { return newPipelineWith(t, func(*Site) {}) }
 
-func newWorldWith(t testing.TB, change func(*Site)) *world {
+func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 	t.Helper()
 	binary := collector(t)
-	w := &world{uplink: newUplink(t)}
+	w := &pipeline{uplink: newUplink(t)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := "http://" + listener.Addr().String() + "/oidc"
@@ -325,7 +325,7 @@ func newWorldWith(t testing.TB, change func(*Site)) *world {
 	return w
 }
 
-func (w *world) token(t testing.TB) string {
+func (w *pipeline) token(t testing.TB) string {
 	t.Helper()
 	token, _, err := w.issuer.Token(t.Context(), sender)
 	require.NoError(t, err)
@@ -347,14 +347,14 @@ func gauge(name string, value float64, at time.Time, labels ...string) pmetric.M
 }
 
 // send pushes by HTTP and returns the status.
-func (w *world) send(t testing.TB, token string, m pmetric.Metrics) int {
+func (w *pipeline) send(t testing.TB, token string, m pmetric.Metrics) int {
 	t.Helper()
 	body, err := pmetricotlp.NewExportRequestFromMetrics(m).MarshalProto()
 	require.NoError(t, err)
 	return w.post(t, token, body)
 }
 
-func (w *world) post(t testing.TB, token string, body []byte) int {
+func (w *pipeline) post(t testing.TB, token string, body []byte) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+"/v1/metrics", bytes.NewReader(body))
 	require.NoError(t, err)
@@ -368,7 +368,7 @@ func (w *world) post(t testing.TB, token string, body []byte) int {
 	return resp.StatusCode
 }
 
-func (w *world) eventually(t testing.TB, what string, is func() bool) {
+func (w *pipeline) eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	require.Eventually(t, is, time.Minute, 50*time.Millisecond, what)
 }
@@ -376,7 +376,7 @@ func (w *world) eventually(t testing.TB, what string, is func() bool) {
 // TestNothingIsLostWhileTheUplinkIsAway: not when the gateway is killed meanwhile either; and what waited comes in order.
 func TestNothingIsLostWhileTheUplinkIsAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	token := w.token(t)
 	start := time.Now().Add(-time.Minute).Truncate(time.Second)
 	const steps = 60
@@ -427,7 +427,7 @@ func TestNothingIsLostWhileTheUplinkIsAway(t *testing.T) {
 // TestWhatDoesNotFitIsRefused: the sender hears of it and may try again; what was accepted arrives.
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, func(s *Site) { s.QueueMiB = 1 })
+	w := newPipelineWith(t, func(s *Site) { s.QueueMiB = 1 })
 	token := w.token(t)
 	w.uplink.set(true)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -461,7 +461,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 
 func TestASenderCannotSayWhoseASeriesIs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	token := w.token(t)
 	now := time.Now()
 	for i, forged := range []string{
@@ -499,7 +499,7 @@ func TestASenderCannotSayWhoseASeriesIs(t *testing.T) {
 
 func TestOnlyThoseWithATokenSend(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	token := w.token(t)
 	other, err := issuer.New(issuer.Options{URL: w.site.Issuer, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}}})
 	require.NoError(t, err)
@@ -535,7 +535,7 @@ func TestOnlyThoseWithATokenSend(t *testing.T) {
 // TestWhatTheControllerDoesNotNeedStays: of what node exporters tell, only what somebody reads goes over the uplink.
 func TestWhatTheControllerDoesNotNeedStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	token := w.token(t)
 	now := time.Now()
 	for name, labels := range map[string][]string{
@@ -554,7 +554,7 @@ func TestWhatTheControllerDoesNotNeedStays(t *testing.T) {
 // TestLogsAreCollected: what containers write, and Tetragon's events, each with the application that it is of.
 func TestLogsAreCollected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	id := strings.Repeat("0123456789abcdef", 4)
 	require.NoError(t, os.Mkdir(filepath.Join(w.site.Containers, id), 0o755))
 	file := filepath.Join(w.site.Containers, id, id+"-json.log")

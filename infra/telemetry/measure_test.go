@@ -20,7 +20,7 @@ import (
 // TestMeasured prints what the gateway takes, and holds it to order and number only: go test -v -run TestMeasured.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newPipeline(t)
 	token := w.token(t)
 	const series, seconds = 1000, 60
 	start := time.Now().Add(-seconds * time.Second)

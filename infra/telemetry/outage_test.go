@@ -89,7 +89,7 @@ func TestAnOutage(t *testing.T) {
 			t.Logf("gateway:\n%s", text[max(0, len(text)-3000):])
 		}
 	})
-	w := &world{gateway: g, uplink: u, issuer: of}
+	w := &pipeline{gateway: g, uplink: u, issuer: of}
 	token := w.token(t)
 
 	random := rand.New(rand.NewPCG(3, 4))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 type topCommand struct {
@@ -31,7 +32,7 @@ func (c *topNodes) Run(s *session) error {
 	seen := map[string][]float64{}
 	past := trends{ask: func(ctx context.Context) (*api.Courses, error) {
 		return s.client.Series(ctx, cpuOfNodes, trendSince, trendStep)
-	}, key: func(labels map[string]string) string { return labels["icos_host_id"] }}
+	}, key: func(labels map[string]string) string { return labels[label.Host] }}
 	l := listing[nodeItem]{
 		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
 		fetch: func(ctx context.Context) ([]nodeItem, error) {
@@ -207,7 +208,7 @@ func (c *topApps) Run(s *session) error {
 	past := trends{ask: func(ctx context.Context) (*api.Courses, error) {
 		return s.client.Usage(ctx, "cpu", filter.App, trendSince, trendStep)
 	}, key: func(labels map[string]string) string {
-		return labels["icos_app_name"] + "/" + labels["icos_app_component"]
+		return labels[label.AppName] + "/" + labels[label.AppComponent]
 	}}
 	past.refresh(s.ctx)
 	for i := range apps {

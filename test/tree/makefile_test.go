@@ -19,6 +19,7 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"scripts/tools/openapi/go.mod", "scripts/tools/openapi/build.sh", "scripts/tools/vulncheck/go.mod",
 		"scripts/tools/vulncheck/build.sh", "scripts/tools/collector/go.mod", "scripts/tools/collector/manifest.yaml",
 		"scripts/tools/collector/build.sh", "scripts/tools/collector/compressedstorage/compressedstorage.go",
+		"scripts/tools/victorialogs/go.mod", "scripts/tools/victorialogs/build.sh",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)

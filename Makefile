@@ -11,10 +11,11 @@ help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## build bin/littoral (the command line), its plugin of kn, and bin/littoral-up (the laptop host)
+build: ## build bin/littoral (the command line), its plugin of kn, bin/littoral-up (the laptop host), and bin/leaf
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
 	ln -sf littoral bin/kn-littoral
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/leaf ./infra/agents/leaf
 
 .PHONY: run
 run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it; [NUVLA=harbour]: that Docker host through a double of Nuvla
@@ -58,6 +59,15 @@ $(VICTORIALOGS)/victoria-logs: scripts/tools/victorialogs/go.mod scripts/tools/v
 .PHONY: e2e-logs
 e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real VictoriaLogs (the first run builds it)
 	LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./shared/logs/...
+
+COLLECTOR := bin/tools/collector
+
+$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh compressedstorage/compressedstorage.go)
+	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
+
+.PHONY: e2e-collector
+e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs ## test the telemetry of sites with a real OpenTelemetry Collector and VictoriaLogs (the first run builds both)
+	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./infra/telemetry
 
 DEX := bin/tools/dex
 

@@ -145,3 +145,8 @@ func (c *Client) Usage(ctx context.Context, use, app, since string, step time.Du
 	}
 	return one[Courses](ctx, c, get("/telemetry/series", values))
 }
+
+// Series returns the course of what a question in PromQL gives, as far as the caller may see it.
+func (c *Client) Series(ctx context.Context, query, since string, step time.Duration) (*Courses, error) {
+	return one[Courses](ctx, c, get("/telemetry/series", url.Values{"query": {query}, "since": {since}, "step": {step.String()}}))
+}

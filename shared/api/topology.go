@@ -34,6 +34,7 @@ type Cluster struct {
 // Node is one machine. A number that was not measured is nil.
 type Node struct {
 	Type            string            `json:"type"`
+	UUID            string            `json:"uuid"` // machine identifier
 	Name            string            `json:"name"`
 	Engine          string            `json:"engine"`
 	Location        Location          `json:"location"`

@@ -10,7 +10,7 @@ import (
 
 type suggestionsCommand struct {
 	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"table,json,yaml,name" default:"table" help:"How to show it: table, json, yaml or name."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of suggestions.
@@ -35,11 +35,8 @@ func (c *suggestionsCommand) Run(s *session) error {
 		return err
 	}
 	switch {
-	case c.Output == "name":
-		for i := range list {
-			_, _ = fmt.Fprintln(s.out, "suggestion/"+list[i].ID)
-		}
-		return nil
+	case c.Output == asName:
+		return printNames(s, "suggestion", list, func(w api.Suggestion) string { return w.ID })
 	case c.Output.structured():
 		return s.print(c.Output, list)
 	case len(list) == 0:
@@ -54,8 +51,8 @@ func (c *suggestionsCommand) Run(s *session) error {
 			or(strings.TrimPrefix(w.PolicyName, w.AppName+"-"+w.App+"-")), // as its descriptor calls it
 		}
 	}
-	t := newTable(s.out, "ID", "APP", "COMPONENT", "REMEDY", "VALUE", "SINCE", "POLICY")
-	t.most = terminal
+	t := s.newTable("ID", "APP", "COMPONENT", "REMEDY", "VALUE", "SINCE", "POLICY")
+	t.most = s.columns()
 	if err := t.write(rows...); err != nil {
 		return err
 	}

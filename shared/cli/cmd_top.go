@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 type topCommand struct {
@@ -25,9 +26,11 @@ type topNodes struct {
 	placeFlags
 }
 
-// Run lists nodes by what they use of their processors. With -w the column TREND draws what was seen since the beginning.
+// Run lists nodes by what they use of their processors. The column TREND draws the last hour; where telemetry has no course, what was
+// seen since the beginning.
 func (c *topNodes) Run(s *session) error {
-	trend := map[string][]float64{}
+	seen, past, asked := map[string][]float64{}, map[string][]float64{}, time.Time{}
+	host := func(labels map[string]string) string { return labels[label.Host] }
 	l := listing[nodeItem]{
 		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
 		fetch: func(ctx context.Context) ([]nodeItem, error) {
@@ -35,24 +38,66 @@ func (c *topNodes) Run(s *session) error {
 			slices.SortStableFunc(list, func(a, b nodeItem) int { return -cmp.Compare(used(a.Node.Dynamic.CPU), used(b.Node.Dynamic.CPU)) })
 			for i := range list {
 				key := list[i].Cluster + "/" + list[i].Name
-				trend[key] = append(trend[key], used(list[i].Node.Dynamic.CPU))
+				seen[key] = append(seen[key], used(list[i].Node.Dynamic.CPU))
+			}
+			if !c.Output.structured() && time.Since(asked) >= trendEvery {
+				asked = time.Now()
+				past = courses(ctx, host, func(ctx context.Context) (*api.Courses, error) {
+					return s.client.Series(ctx, cpuOfNodes, trendSince.String(), trendStep)
+				})()
 			}
 			return list, err
 		},
 		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
-		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS"},
+		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS", "TREND"},
 		row: func(n nodeItem) []string {
 			d := n.Node.Dynamic
-			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power)}
+			course := past[n.Node.UUID]
+			if len(course) < 2 {
+				course = seen[n.Cluster+"/"+n.Name]
+			}
+			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power), sparkline(course)}
 		},
 		gone: func(n *nodeItem) { n.State = gone },
 	}
-	if c.Watch {
-		narrow := l.row
-		l.header = append(l.header, "TREND")
-		l.row = func(n nodeItem) []string { return append(narrow(n), sparkline(trend[n.Cluster+"/"+n.Name])) }
-	}
 	return l.run(s)
+}
+
+// What TREND draws: a column for each step.
+const (
+	cpuOfNodes = `100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m])))`
+	trendSince = time.Hour
+	trendStep  = trendSince / sparklineWidth
+	trendEvery = 15 * time.Second // with -w
+	trendWait  = time.Second      // that a table waits for it
+)
+
+// courses asks telemetry while other things are asked, and finds each course by the key of its labels. The function that it returns has
+// what is known by then: a site without telemetry, or a caller who may not see it, has none.
+func courses[K comparable](
+	ctx context.Context, key func(labels map[string]string) K, ask func(context.Context) (*api.Courses, error),
+) func() map[K][]float64 {
+	answer := make(chan map[K][]float64, 1)
+	ctx, stop := context.WithTimeout(ctx, trendWait)
+	go func() {
+		found := map[K][]float64{}
+		if told, err := ask(ctx); err == nil {
+			for _, course := range told.Series {
+				var values []float64
+				for _, point := range course.Points {
+					if point[1] != nil {
+						values = append(values, *point[1])
+					}
+				}
+				found[key(course.Labels)] = values
+			}
+		}
+		answer <- found
+	}()
+	return func() map[K][]float64 {
+		defer stop()
+		return <-answer
+	}
 }
 
 func used(v *float64) float64 {
@@ -133,7 +178,9 @@ func (c *topApps) Run(s *session) error {
 	if c.Output == asName {
 		return printNames(s, "app", apps, func(a api.Application) string { return a.ID })
 	}
-	asked := s.trends(filter.App)
+	asked := courses(s.ctx, partOf, func(ctx context.Context) (*api.Courses, error) {
+		return s.client.Usage(ctx, "cpu", filter.App, trendSince.String(), trendStep)
+	})
 	taxonomy, err := s.taxonomy(s.ctx)
 	if err != nil {
 		return err
@@ -214,6 +261,10 @@ func (c *topApps) table(s *session, list []appUse) error {
 // part is a component of an application.
 type part struct{ app, component string }
 
+func partOf(labels map[string]string) part {
+	return part{labels[label.AppInstance], labels[label.AppComponent]}
+}
+
 // scaled draws values between 0 and the greatest of them.
 func scaled(values []float64) string {
 	top := 0.0
@@ -227,46 +278,6 @@ func scaled(values []float64) string {
 		}
 	}
 	return sparkline(percents)
-}
-
-const (
-	trendSince = time.Hour
-	trendWait  = time.Second // that the table waits for them
-)
-
-// trends asks for the course of the cores that components use, while other things are asked. The function that it returns has what is
-// known by then: a site without telemetry, or a caller who may not see it, has none.
-func (s *session) trends(app string) func() map[part][]float64 {
-	answer := make(chan map[part][]float64, 1)
-	ctx, stop := context.WithCancel(s.ctx)
-	go func() {
-		found := map[part][]float64{}
-		courses, err := s.client.Usage(ctx, "cpu", app, trendSince.String(), trendSince/sparklineWidth)
-		if err == nil {
-			for _, c := range courses.Series {
-				var values []float64
-				for _, point := range c.Points {
-					if point[1] != nil {
-						values = append(values, *point[1])
-					}
-				}
-				found[part{c.Labels["icos_app_instance"], c.Labels["icos_app_component"]}] = values
-			}
-		}
-		answer <- found
-	}()
-	return func() map[part][]float64 {
-		defer stop()
-		timer := time.NewTimer(trendWait)
-		defer timer.Stop()
-		select {
-		case found := <-answer:
-			return found
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		return nil
-	}
 }
 
 // valuesAtOnce is how many policies are asked about at the same time, and mostValues of how many at all.

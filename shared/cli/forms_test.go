@@ -15,6 +15,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // completers ask a real shell, which has the script, what a typed line may become. zsh needs a terminal to show what it found, so
@@ -143,6 +144,35 @@ func TestDescribeShowsEverythingThatGetLists(t *testing.T) {
 	require.Contains(t, h.ok("events", "--type", "application.submitted", "--app", "shop"), "application.submitted")
 	require.Contains(t, h.run("events", "--component", "nothing").err, "No events")
 	require.Contains(t, h.run("events", "--since", "1s").err, "No events", "the clock of the test is hours ahead")
+}
+
+// TestTopDrawsTheLastHour: as telemetry has it, and where that has nothing, what was seen.
+func TestTopDrawsTheLastHour(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.pods = func(t *topology.Taxonomy) {
+		n := t.Cluster["hub"].Node["hub-1"]
+		n.UUID = "machine-1"
+		t.Cluster["hub"].Node["hub-1"] = n
+	}
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	require.Regexp(t, `hub-1 .* ▁\n`, h.ok("top", "nodes"), "one value")
+	var asked []string
+	h.series = func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, q.Get("use")+q.Get("query")+" "+q.Get("since")+" "+q.Get("step"))
+		labels := map[string]string{"icos_host_id": "machine-1", "icos_app_instance": apps[0].ID, "icos_app_component": "web"}
+		_ = json.NewEncoder(w).Encode(map[string]any{"query": "", "step": 300, "series": []any{
+			map[string]any{"labels": labels, "points": [][]any{{1, 0}, {2, 50}, {3, nil}, {4, 99}}},
+		}})
+	}
+	require.Regexp(t, `hub-1 .* ▁▅█\n`, h.ok("top", "nodes"))
+	require.Regexp(t, `shop +web .* ▁▅█ `, h.ok("top", "apps"))
+	require.Equal(t, []string{
+		`100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m]))) 1h0m0s 5m0s`, "cpu 1h0m0s 5m0s",
+	}, asked)
 }
 
 // TestAllControllersAreAsked: one that does not answer is shown as such, and in time.

@@ -61,6 +61,7 @@ type host struct {
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
 	courses    *api.Courses             // what components use; nil = as functions know it
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
+	series     http.HandlerFunc         // answers about courses; nil = as there is no telemetry
 }
 
 func newHost(t *testing.T) *host {
@@ -113,6 +114,13 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		h.mu.Unlock()
 		if act != nil {
 			act()
+		}
+		functions.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("GET /telemetry/series", func(w http.ResponseWriter, r *http.Request) {
+		if h.series != nil {
+			h.series(w, r)
+			return
 		}
 		functions.ServeHTTP(w, r)
 	})

@@ -128,7 +128,7 @@ func short(have, want int) error {
 }
 
 // Kinds are all ways to forecast, the two naive ones first.
-var Kinds = []Kind{LastValue{}, Yesterday{}, HoltWinters{}, ARIMA{P: 5, D: 1, Q: 0}, Ridge{}, Trees{}}
+var Kinds = []Kind{LastValue{}, Yesterday{}, HoltWinters{}, ARIMA{P: 5, D: 1, Q: 0}, Ridge{}, Trees{}, LSTM{}, GRU{}}
 
 // KindOf returns the kind of that name.
 func KindOf(name string) (Kind, error) {

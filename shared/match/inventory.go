@@ -187,6 +187,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
 		MemoryUsage:   fraction(n.DynamicMetrics.MemoryUsagePercent),
 		Stale:         n.Lost(inv.at, inv.staleAfter),
+		Doubts:        n.Hearing.Doubts(),
 		Unschedulable: !n.CanSchedule() || inv.closed(p.Cluster, p.Node),
 	}
 	out.CPU, _ = n.CPUMilli()

@@ -37,6 +37,7 @@ type node struct {
 	cores   float64
 	sca     float64
 	silent  time.Duration
+	behind  float64 // seconds that its clock is
 	used    float64 // percent of cpu
 	devices []string
 }
@@ -48,6 +49,7 @@ func taxonomy(nodes ...node) *topology.Taxonomy {
 		t := topology.Node{
 			Name: n.name, Engine: "Kubernetes", ScaScore: topology.Known(n.sca),
 			LastSeen:       topology.Known(float64(time.Now().Add(-n.silent).Unix())),
+			Hearing:        topology.Hearing{ClockSkewSeconds: topology.Known(-n.behind)},
 			StaticMetrics:  topology.StaticMetrics{CPUArchitecture: "x86_64", CPUCores: topology.Known(n.cores), RAMMemory: topology.Known(8 << 30)},
 			DynamicMetrics: topology.DynamicMetrics{CPUUsagePercent: topology.Known(n.used), FreeRAM: topology.Known(7 << 30)},
 			Devices:        map[string]topology.Device{},
@@ -272,7 +274,7 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
 	require.Equal(t, map[string]string{"x": ""}, w.where(id), "there is no telemetry yet")
-	w.see(node{name: "a", cores: 4, silent: 2 * time.Minute})
+	w.see(node{name: "a", cores: 4, silent: 2 * time.Minute, behind: 110})
 	w.place(id, false)
 	require.Equal(t, map[string]string{"x": ""}, w.where(id))
 	a, err := application.Get(context.Background(), w.DB, id)
@@ -282,7 +284,7 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(why)
 	require.NoError(t, err)
-	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale after 1m0s"`, string(text), "it says from when on as well")
+	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale after 1m0s; its clock is 1m50s behind"`, string(text), "it says from when on as well, and why")
 	w.place(uuid.New(), false) // a deleted application is no fault
 }
 

@@ -246,7 +246,6 @@ func TestATrainingThatCannotSucceedSaysWhy(t *testing.T) {
 	for _, o := range []metricsexport.Order{
 		{},
 		{Query: "up", Values: pointers(wave(100))},
-		{Query: "up", ModelType: "PYTORCH"},
 		{Query: "up", ModelType: "magic"},
 		{Query: "up", ModelName: "a/b"},
 		{Query: "up", Step: -1},

@@ -71,12 +71,12 @@ func kindOf(name string, o *Order) (forecast.Kind, error) {
 		if a := o.Params.ARIMA; a != nil {
 			return forecast.ARIMA{P: a.P, D: a.D, Q: a.Q}, nil
 		}
-	case "pytorch", "lstm":
-		return nil, fmt.Errorf("neural networks are not to be had here yet; \"auto\" takes the best of %s", names())
+	case "pytorch": // ICOS' networks of that name are LSTMs
+		return forecast.LSTM{}, nil
 	}
 	k, err := forecast.KindOf(name)
 	if err != nil {
-		return nil, fmt.Errorf("is none of auto, XGB, ARIMA, %s", names())
+		return nil, fmt.Errorf("is none of auto, XGB, ARIMA, PYTORCH, %s", names())
 	}
 	return k, nil
 }

@@ -29,6 +29,9 @@ func (freshness) why(r *request, n *nodeInfo) []Failure {
 			f.Needed = "at most " + r.staleAfter.String()
 		}
 	}
+	for _, doubt := range n.Doubts {
+		f.Detail += "; " + doubt
+	}
 	return []Failure{f}
 }
 

@@ -134,6 +134,16 @@ func TestFilters(t *testing.T) {
 				Available: "1m1s",
 			},
 		},
+		"what is doubtful about telemetry is said with its age": {
+			placement.Component{},
+			func(n *placement.Node) {
+				n.Age, n.Doubts = time.Minute+time.Second, []string{"its clock is 1m15s behind"}
+			},
+			placement.Failure{
+				Rule: "freshness", Detail: "its telemetry is 1m1s old, stale after 1m0s; its clock is 1m15s behind", Needed: "at most 1m0s",
+				Available: "1m1s",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

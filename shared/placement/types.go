@@ -180,6 +180,7 @@ type Node struct {
 
 	Age           time.Duration `json:"age,omitempty"`           // of its newest telemetry, see Problem.StaleAfter
 	Stale         bool          `json:"stale,omitempty"`         // the caller found its telemetry too old
+	Doubts        []string      `json:"doubts,omitempty"`        // about its telemetry, in sentences; they explain, and decide nothing
 	Unschedulable bool          `json:"unschedulable,omitempty"` // cordoned, drained or lost
 }
 

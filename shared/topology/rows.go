@@ -24,7 +24,7 @@ const (
 	// The nodes table has the time of the newest telemetry, which is the only thing that is written on each tick.
 	selectPlaces = `select p.cluster_key, p.node_key, p.cluster, p.node, n.last_seen, p.engine, p.architecture, p.schedulable,
 p.cores, p.memory, p.gpus, p.storage, p.cpu_percent, p.memory_percent, p.used_memory, p.free_memory, p.watts, p.sca,
-p.forecast_cpu, p.forecast_memory, p.labels, p.devices, p.pods
+p.forecast_cpu, p.forecast_memory, p.labels, p.devices, p.pods, p.hearing
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
 order by p.cluster collate "C", p.node collate "C"`
 
@@ -41,11 +41,11 @@ cpu_percent, memory_percent, used_memory, free_memory, watts, forecast_cpu, fore
 
 	upsertPlaces = `insert into topology_nodes (cluster_key, node_key, cluster, node, digest, written_at, engine, architecture,
 	schedulable, cores, memory, gpus, storage, cpu_percent, memory_percent, used_memory, free_memory, watts, sca,
-	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name)
+	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name, hearing)
 select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[],
 	$9::bool[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::float8[], $16::float8[],
 	$17::float8[], $18::float8[], $19::float8[], $20::float8[], $21::float8[], $22::text[]::json[], $23::text[]::json[],
-	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[], $27::text[], $28::bigint[], $29::text[])
+	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[], $27::text[], $28::bigint[], $29::text[], $30::text[]::json[])
 on conflict (cluster_key, node_key) do update set
 	cluster = excluded.cluster, node = excluded.node, digest = excluded.digest, written_at = excluded.written_at,
 	engine = excluded.engine, architecture = excluded.architecture, schedulable = excluded.schedulable,
@@ -54,7 +54,7 @@ on conflict (cluster_key, node_key) do update set
 	free_memory = excluded.free_memory, watts = excluded.watts, sca = excluded.sca, forecast_cpu = excluded.forecast_cpu,
 	forecast_memory = excluded.forecast_memory, labels = excluded.labels, devices = excluded.devices,
 	pods = excluded.pods, told = excluded.told, body = excluded.body, uuid = excluded.uuid, series = excluded.series,
-	name = excluded.name`
+	name = excluded.name, hearing = excluded.hearing`
 
 	deletePlaces = `delete from topology_nodes
 where (cluster_key, node_key) in (select * from unnest($1::text[], $2::text[]))`
@@ -192,7 +192,7 @@ type usage struct {
 // subtracted from what the node uses, so both must be of one moment.
 func (p *Place) digest() (int64, error) {
 	n := *p.At
-	n.LastSeen, n.ForecastedMetrics = Measure{}, ForecastedMetrics{}
+	n.LastSeen, n.ForecastedMetrics, n.Hearing = Measure{}, ForecastedMetrics{}, Hearing{}
 	n.DynamicMetrics = DynamicMetrics{AvailableStorage: n.DynamicMetrics.AvailableStorage}
 	if n.NetworkInterfaces != nil {
 		n.NetworkInterfaces = maps.Clone(n.NetworkInterfaces)
@@ -246,7 +246,7 @@ type placeRow struct {
 	CPUPercent, MemoryPercent, UsedMemory *float64
 	FreeMemory, Watts, SCA                *float64
 	ForecastCPU, ForecastMemory           *float64
-	Labels, Devices, Pods                 []byte
+	Labels, Devices, Pods, Hearing        []byte
 }
 
 // documents are labels and devices by their text: most nodes have those of others. Nobody changes them.
@@ -293,6 +293,9 @@ func (r *placeRow) node(shared documents) (*Node, error) {
 	failed = errors.Join(failed, err)
 	if r.Pods != nil {
 		failed = errors.Join(failed, json.Unmarshal(r.Pods, &pods))
+	}
+	if r.Hearing != nil {
+		failed = errors.Join(failed, json.Unmarshal(r.Hearing, &n.Hearing))
 	}
 	if failed != nil {
 		return nil, fmt.Errorf("decode the stored node %s/%s: %w", r.Cluster, r.Node, failed)
@@ -341,7 +344,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 		if err := rows.Scan(
 			&r.ClusterKey, &r.NodeKey, &r.Cluster, &r.Node, &r.LastSeen, &r.Engine, &r.Architecture, &r.Schedulable,
 			&r.Cores, &r.Memory, &r.GPUs, &r.Storage, &r.CPUPercent, &r.MemoryPercent, &r.UsedMemory, &r.FreeMemory,
-			&r.Watts, &r.SCA, &r.ForecastCPU, &r.ForecastMemory, &r.Labels, &r.Devices, &r.Pods,
+			&r.Watts, &r.SCA, &r.ForecastCPU, &r.ForecastMemory, &r.Labels, &r.Devices, &r.Pods, &r.Hearing,
 		); err != nil {
 			return nil, fmt.Errorf("read the nodes: %w", err)
 		}
@@ -432,7 +435,7 @@ type columns struct {
 	cores, memory, gpus, storage          []*float64
 	cpu, memoryPercent, used, free, watts []*float64
 	sca, forecastCPU, forecastMemory      []*float64
-	labels, devices, pods                 []*string
+	labels, devices, pods, hearing        []*string
 	announced, body, uuid, name           []string
 	series                                []int64
 }
@@ -468,6 +471,7 @@ func (c *columns) add(p *Place, digest int64, at time.Time, was announced) error
 	c.labels = append(c.labels, document(n.Labels, len(n.Labels) == 0))
 	c.devices = append(c.devices, document(n.Devices, len(n.Devices) == 0))
 	c.pods = append(c.pods, document(pods, len(pods) == 0))
+	c.hearing = append(c.hearing, document(n.Hearing, n.Hearing.IsZero()))
 	body := *n
 	body.LastSeen = Measure{} // which the nodes table has
 	readings{}.set(&body)     // which have columns
@@ -483,7 +487,7 @@ func (c *columns) save(ctx context.Context, tx *store.Tx) error {
 	_, err := tx.Exec(ctx, upsertPlaces, c.clusterKey, c.nodeKey, c.cluster, c.node, c.digest, c.written, c.engine,
 		c.architecture, c.schedulable, c.cores, c.memory, c.gpus, c.storage, c.cpu, c.memoryPercent, c.used, c.free,
 		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.announced, c.body, c.uuid, c.series,
-		c.name)
+		c.name, c.hearing)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)
 	}

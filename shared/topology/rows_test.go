@@ -92,6 +92,7 @@ func TestReadInventory_saysWhatTheTaxonomySays(t *testing.T) {
 		n.ForecastedMetrics = topology.ForecastedMetrics{
 			CPUUtilizationPrediction: topology.Known(50), MemoryUtilizationPrediction: topology.Known(60),
 		}
+		n.Hearing = topology.Hearing{LostSamples: topology.Known(3), ClockSkewSeconds: topology.Known(-75)}
 		n.Pod = map[string]topology.Pod{
 			"ours": {
 				Workload: map[string]topology.Workload{"i-1": {AppInstance: "i-1"}},
@@ -124,7 +125,7 @@ func TestReadInventory_saysWhatTheTaxonomySays(t *testing.T) {
 		return fmt.Sprint(
 			p.Cluster, p.Node, p.ClusterKey, p.NodeKey, p.In.Orchestrator(), p.In.AgentID, p.In.Engine, n.Engine, n.LastSeen,
 			n.CanSchedule(), n.StaticMetrics, n.ScaScore, n.Labels, n.Devices, n.DynamicMetrics, n.ForecastedMetrics,
-			ownCPU, ownMemory, cpu, memory, othersCPU, othersMemory,
+			n.Hearing, ownCPU, ownMemory, cpu, memory, othersCPU, othersMemory,
 		)
 	}
 	for i := range want {

@@ -90,6 +90,7 @@ type Node struct {
 	Devices           map[string]Device           `json:"devices,omitempty"`
 	Pod               map[string]Pod              `json:"pod,omitempty"` // by pod uid or container id
 	Labels            map[string]string           `json:"labels,omitempty"`
+	Hearing           Hearing                     `json:"hearing,omitzero"` // Not in ICOS
 
 	// Series is a hash of the labels by which telemetry names the node, or zero. Only the store keeps it.
 	Series int64 `json:"-"`

@@ -27,17 +27,29 @@ type leaf struct {
 	docker *engine
 	kube   *kube
 	client *http.Client
+	clock  *clock // of the receiver
+	wazuh  *wazuh
+	began  time.Time
 
 	mu      sync.Mutex
 	devices map[string]device // by name, those that were ever seen
 	energy  meter
 	cpus    map[string]cpuTime // of containers, by id
+	events  *tetragon
+	pushes  float64 // the number of the last one
+	failed  float64 // of them
 }
 
 func newLeaf(o options, log *slog.Logger) (*leaf, error) {
-	l := &leaf{o: o, log: log, devices: map[string]device{}, cpus: map[string]cpuTime{}, client: &http.Client{Timeout: 10 * time.Second}}
+	l := &leaf{o: o, log: log, devices: map[string]device{}, cpus: map[string]cpuTime{}, began: time.Now()}
+	l.clock = &clock{next: http.DefaultTransport, now: time.Now}
+	l.client = &http.Client{Transport: l.clock, Timeout: 10 * time.Second}
 	l.docker = findEngine(o.Docker, o.Root)
+	l.events = newTetragon(o.Tetragon)
 	var err error
+	if l.wazuh, err = newWazuh(o); err != nil {
+		return nil, err
+	}
 	l.kube, err = findKube(o)
 	return l, err
 }
@@ -84,8 +96,8 @@ func (k *look) put(name, help string, value float64, of labels, counter bool) {
 // failed notes that a part could not be looked at; the others count all the same.
 func (k *look) failed(part string, err error) { k.errors = append(k.errors, part+": "+err.Error()) }
 
-// look collects everything there is now.
-func (l *leaf) look(ctx context.Context) []otlp.Sample {
+// look collects everything there is now, for a push or for somebody who asks.
+func (l *leaf) look(ctx context.Context, push bool) []otlp.Sample {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -125,14 +137,25 @@ func (l *leaf) look(ctx context.Context) []otlp.Sample {
 	if l.usesOwnNodeMetrics(ctx) {
 		l.nodeMetrics(k)
 	}
-	if l.o.SCA {
+	switch {
+	case l.wazuh != nil:
+		l.wazuh.tell(ctx, k, hostname, time.Now())
+	case l.o.SCA:
 		l.assess(k, hostname)
+	}
+	l.vnet(k, time.Now())
+	l.events.tell(k, pods, engine, time.Now())
+	if l.o.Closed && pods == nil {
+		k.add("kube_node_spec_unschedulable", "Whether the node takes no new work", 1, labels{"node": node})
 	}
 	switch {
 	case pods != nil:
 		pods.tell(k, node)
 	case engine != nil:
 		l.tellEngine(ctx, k, engine, node, cluster)
+	}
+	if push {
+		l.tellPush(k)
 	}
 	k.add("tlum_leaf_errors", "Parts that could not be looked at", float64(len(k.errors)), nil)
 	for _, text := range k.errors {
@@ -141,7 +164,7 @@ func (l *leaf) look(ctx context.Context) []otlp.Sample {
 	return k.samples
 }
 
-func (l *leaf) text(ctx context.Context) []byte { return otlp.Text(l.look(ctx)) }
+func (l *leaf) text(ctx context.Context) []byte { return otlp.Text(l.look(ctx, false)) }
 
 // agent tells who orchestrates the cluster.
 func (l *leaf) agent(k *look) {
@@ -224,5 +247,22 @@ func (l *leaf) pushing(ctx context.Context) {
 
 func (l *leaf) push(ctx context.Context) error {
 	to := agent.Receiver{URL: l.o.OTLP, TokenFile: l.o.OTLPToken, Client: l.client}
-	return to.Push(ctx, "leaf", l.hostID(), l.look(ctx))
+	err := to.Push(ctx, "leaf", l.hostID(), l.look(ctx, true))
+	if err != nil {
+		l.mu.Lock()
+		l.failed++
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// tellPush numbers what is pushed, so that it is seen where numbers are missing, come twice or go back; and compares clocks.
+func (l *leaf) tellPush(k *look) {
+	l.pushes++
+	k.count("tlum_leaf_pushes_total", "The number of this push, since the leaf began", l.pushes, nil)
+	k.count("tlum_leaf_push_failures_total", "Pushes that nobody took", l.failed, nil)
+	k.add("tlum_leaf_start_time_seconds", "When the leaf began", float64(l.began.Unix()), nil)
+	if ahead, known := l.clock.ahead(); known {
+		k.add("tlum_clock_skew_seconds", "How far the host's clock is ahead of the receiver's", ahead, nil)
+	}
 }

@@ -32,6 +32,10 @@ type options struct {
 	NodeExporter                     string
 	WattsIdle, WattsMax              float64
 	SCA                              bool
+	WazuhURL, WazuhUser, WazuhAgent  string
+	WazuhPassword, WazuhCA           string
+	VNet, Tetragon                   string
+	Closed                           bool
 	OTLP, OTLPToken                  string
 	Every, DevicesEvery              time.Duration
 }
@@ -62,6 +66,14 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.Float64Var(&o.WattsIdle, "watts-idle", 0, "power of the host at rest; where there is no RAPL, energy is estimated from both")
 	f.Float64Var(&o.WattsMax, "watts-max", 0, "power of the host with all cpus busy")
 	f.BoolVar(&o.SCA, "sca", true, "assess the security of the host's configuration")
+	f.StringVar(&o.WazuhURL, "wazuh-url", "", "take the score from this Wazuh server instead, such as https://wazuh:55000")
+	f.StringVar(&o.WazuhUser, "wazuh-user", "", "user of its API")
+	f.StringVar(&o.WazuhPassword, "wazuh-password-file", "", "the password")
+	f.StringVar(&o.WazuhCA, "wazuh-ca-file", "", "certificate authority of it (default: those of the system)")
+	f.StringVar(&o.WazuhAgent, "wazuh-agent", "", "name of this host's agent there (default: the host's name)")
+	f.StringVar(&o.VNet, "vnet-certificate", "", "certificate of this cluster as a peer of ClusterLink")
+	f.StringVar(&o.Tetragon, "tetragon", "", "file to which Tetragon exports events as JSON, which are counted")
+	f.BoolVar(&o.Closed, "closed", false, "tell that this host takes no new work, such as one without an agent")
 	f.StringVar(&o.OTLP, "otlp", "", "push to this OTLP address, such as http://gateway:4318/v1/metrics")
 	f.StringVar(&o.OTLPToken, "otlp-token-file", "", "bearer token for it")
 	f.DurationVar(&o.Every, "interval", 15*time.Second, "between pushes")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,8 +72,10 @@ func TestANodeMeasuresItsNeighbour(t *testing.T) {
 	_, at := responder(t)
 	var pushed atomic.Value
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		pushed.Store(string(body))
+		if plain, err := gzip.NewReader(r.Body); err == nil {
+			body, _ := io.ReadAll(plain)
+			pushed.Store(string(body))
+		}
 		_, _ = io.WriteString(w, "{}")
 	}))
 	t.Cleanup(gateway.Close)

@@ -112,7 +112,7 @@ func (r *recorder) add(name string, value float64, labels set) {
 // shared/topology/METRICS.md.
 func (r *recorder) of(n *Node) set {
 	c := set{
-		label.Controller: controller,
+		label.Controller: Controller,
 		label.Agent:      r.cluster.AgentID,
 		label.Cluster:    r.cluster.UUID,
 	}

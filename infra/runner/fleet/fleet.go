@@ -63,8 +63,8 @@ const slowestEvery = 20 * time.Second
 // syncEvery is the time between two reports of an agent on its copies, which also renew leases.
 const syncEvery = 15 * time.Second
 
-// controller is the icos_controller_id of all telemetry.
-const controller = "littoral"
+// Controller is the icos_controller_id of all telemetry.
+const Controller = "littoral"
 
 // Fleet is a running simulation.
 type Fleet struct {

@@ -81,7 +81,7 @@ func deviceName(path string, d Device) string {
 // security reports the security score of a host that the controller's scanner reaches.
 func (r *recorder) security(n *Node, s settings) {
 	labels := set{
-		label.Controller: controller, label.Agent: "self",
+		label.Controller: Controller, label.Agent: "self",
 		"agent_hostname": n.Name, "agent_ip": n.IP, "agent_name": n.Name,
 		"agent_uname": "Linux |" + n.Name + " |6.1 |" + n.Arch,
 	}

@@ -46,6 +46,7 @@ type Options struct {
 	Addr     string // host:port to listen on
 	Home     string // directory of all state; created if missing
 	Fleet    string // FleetDefault, FleetNone, FleetGenerated with options, or a taxonomy file
+	Leaf     string // program of the leaf exporter, which tells of this machine; "" = none
 	Database string // URL of a Postgres to use instead of one in the home; "" = one in the home
 
 	Registry map[string]function.Entry // by the part of an image after ko://
@@ -158,6 +159,7 @@ func (h *Host) start(ctx context.Context) error {
 		func(context.Context) error { return h.startRules() },
 		func(ctx context.Context) error { return h.startCron(ctx, set) },
 		func(context.Context) error { return h.startFleet(plan) },
+		h.startLeaf,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -47,8 +47,9 @@ func (h *Host) mountOwn(router *function.Router, verifier *auth.Verifier) error 
 		// On a cluster only workloads in it reach the Broker; here only the owner of the machine may.
 		"POST " + brokerPath + "/{namespace}/{broker}": guard(verifier, auth.Admin,
 			http.StripPrefix(brokerPath, h.broker.Ingress())),
-		kubernetesPath + "/": guard(verifier, auth.Admin, http.StripPrefix(kubernetesPath, h.objects.Handler())),
-		prometheusPath + "/": guard(verifier, auth.Viewer, http.StripPrefix(prometheusPath, h.prometheus.Handler())),
+		kubernetesPath + "/":                guard(verifier, auth.Admin, http.StripPrefix(kubernetesPath, h.objects.Handler())),
+		"POST " + prometheusPath + otlpPath: guard(verifier, auth.Agent, http.StripPrefix(prometheusPath, h.prometheus.OTLPHandler())),
+		prometheusPath + "/":                guard(verifier, auth.Viewer, http.StripPrefix(prometheusPath, h.prometheus.Handler())),
 	}
 	if h.fleet != nil {
 		control, err := h.fleet.Handler(verifier, h.log)

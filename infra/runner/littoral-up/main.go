@@ -27,6 +27,7 @@ type flags struct {
 	Addr     string     `default:"127.0.0.1:8080" env:"LITTORAL_ADDR" placeholder:"HOST:PORT" help:"Where to listen (default ${default})."`
 	Home     string     `default:"./.littoral" env:"LITTORAL_HOME" placeholder:"DIR" help:"Where all state is kept (default ${default})."`
 	Fleet    string     `default:"default" env:"LITTORAL_FLEET" placeholder:"FILE|default|none|generated:nodes=N,seed=N" help:"The simulated clusters: a taxonomy file, the built-in ones, none, or made up."`
+	Leaf     string     `env:"LITTORAL_LEAF" placeholder:"PROGRAM" help:"Run this leaf exporter (bin/leaf after make build), which tells of this machine itself."`
 	Apply    []string   `env:"LITTORAL_APPLY" placeholder:"FILE" help:"Hand in this descriptor once everything runs. May be given again."`
 	Database string     `env:"LITTORAL_DATABASE_URL" placeholder:"URL" help:"Use this Postgres instead of one in the home."`
 	LogLevel slog.Level `default:"INFO" env:"LOG_LEVEL" placeholder:"LEVEL" help:"Least level in HOME/log: DEBUG, INFO, WARN or ERROR."`
@@ -98,7 +99,7 @@ func up(ctx context.Context, f flags) error {
 	defer closeLog()
 	say("starting, state in %s", f.Home)
 	h, err := host.Start(ctx, host.Options{
-		Addr: f.Addr, Home: f.Home, Fleet: f.Fleet, Database: f.Database, Registry: functions.Registry,
+		Addr: f.Addr, Home: f.Home, Fleet: f.Fleet, Leaf: f.Leaf, Database: f.Database, Registry: functions.Registry,
 		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
 		Log:   log, Notice: func(text string) { say("%s", text) },
 	})

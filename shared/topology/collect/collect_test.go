@@ -56,6 +56,12 @@ func TestCollect_everyKeyFromItsMetric(t *testing.T) {
 	f.pod(now, worker, "p2", "other", "")
 	f.workload(now, box, "d1", "web", "instance-1")
 	f.emit(now, "container_cpu_utilization_ratio", with(box.host(), labels{"container_id": "d1"}), 0.25)
+	for name, value := range map[string]float64{
+		"littoral_telemetry_lost_samples": 3, "littoral_telemetry_late_seconds": 180, "littoral_telemetry_disordered_samples": 1,
+		"tlum_clock_skew_seconds": -75.2,
+	} {
+		f.emit(now, name, worker.host(), value)
+	}
 	f.emit(now, "tlum_vnet_info", with(worker.host(), labels{"type": "ClusterLink"}), 1)
 	f.emit(now, "tlum_orch_info", labels{"type": "ocm", "agent_name": "own", "icos_agent_id": "self"}, 1)
 
@@ -77,6 +83,10 @@ func TestCollect_everyKeyFromItsMetric(t *testing.T) {
 	require.InDelta(t, 72, known(t, n.ScaScore), 0)
 	require.EqualValues(t, 6, n.Vulnerabilities["critical"])
 	require.Equal(t, map[string]string{"color": "green"}, n.Labels)
+	require.Equal(t, topology.Hearing{
+		LostSamples: topology.Known(3), LateSeconds: topology.Known(180), DisorderedSamples: topology.Known(1), ClockSkewSeconds: topology.Known(-75.2),
+	}, n.Hearing)
+	require.Zero(t, c.Node["master"].Hearing)
 	require.Equal(t, map[string]topology.Device{
 		"video_0": {Name: "video_0", Type: "video", Status: "available", Path: "squat.ai/video"},
 	}, n.Devices)

@@ -57,6 +57,10 @@ const (
 	qContainerCPU  = "container_cpu_utilization_ratio"
 	qContainerMem  = "container_memory_working_set_bytes"
 	qWorkload      = "tlum_workload_info"
+	qLost          = "littoral_telemetry_lost_samples"
+	qLate          = "littoral_telemetry_late_seconds"
+	qDisordered    = "littoral_telemetry_disordered_samples"
+	qSkew          = "tlum_clock_skew_seconds"
 )
 
 // Labels that name the owner of a series.
@@ -211,6 +215,13 @@ func describing(lookback time.Duration, s scope) []query {
 		{qPower, perHost("sum", "irate("+host(qEnergy)+rateWindow+")"), false, retainPower},
 		{qForecastCPU, perHost("max", host(qForecastCPU)), false, nil},
 		{qForecastMem, perHost("max", host(qForecastMem)), false, nil},
+
+		// What a silent node's clock was like says why it is silent.
+		{qLost, perHost("max", host(qLost)), false, nil},
+		{qLate, perHost("max", host(qLate)), false, nil},
+		{qDisordered, perHost("max", host(qDisordered)), false, nil},
+		{qSkew, perHost("max", fmt.Sprintf("last_over_time(%s[%ds])", host(qSkew), seconds(lookback))), false, nil},
+
 		{qNetInfo, interfaces(qNetInfo), false, nil},
 		{qNetUp, interfaces(qNetUp), false, nil},
 		{qNetAddress, interfaces(qNetAddress), false, nil},

@@ -19,6 +19,10 @@ func (b *builder) addReadings() {
 	each(qPower, func(h *host, v float64) { h.DynamicMetrics.CPUPowerWatts = joules(v) }) // uJ/s to W is the same factor
 	each(qForecastCPU, func(h *host, v float64) { h.ForecastedMetrics.CPUUtilizationPrediction = percent(v) })
 	each(qForecastMem, func(h *host, v float64) { h.ForecastedMetrics.MemoryUtilizationPrediction = percent(v) })
+	each(qLost, func(h *host, v float64) { h.Hearing.LostSamples = positive(v) })
+	each(qLate, func(h *host, v float64) { h.Hearing.LateSeconds = positive(v) })
+	each(qDisordered, func(h *host, v float64) { h.Hearing.DisorderedSamples = positive(v) })
+	each(qSkew, func(h *host, v float64) { h.Hearing.ClockSkewSeconds = topology.Known(v) })
 
 	totals := map[*host]float64{}
 	each(qMemTotal, func(h *host, v float64) { totals[h] = v })

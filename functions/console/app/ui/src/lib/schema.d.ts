@@ -5561,7 +5561,7 @@ export interface components {
             /** @default METRICS */
             model_name: string;
             /**
-             * @description auto, XGB, ARIMA, last-value, yesterday, holt-winters, ridge or trees.
+             * @description auto, XGB, ARIMA, PYTORCH (an LSTM), last-value, yesterday, holt-winters, ridge, trees, lstm or gru.
              * @default auto
              */
             model_type: string;

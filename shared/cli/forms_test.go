@@ -173,6 +173,7 @@ func TestTopDrawsTheLastHour(t *testing.T) {
 	require.Equal(t, []string{
 		`100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m]))) 1h0m0s 5m0s`, "cpu 1h0m0s 5m0s",
 	}, asked)
+	require.Contains(t, h.ok("top", "apps", "-o", "json"), "cpuCoresTrend")
 }
 
 // TestAllControllersAreAsked: one that does not answer is shown as such, and in time.
@@ -216,28 +217,6 @@ func TestUpWritesAContext(t *testing.T) {
 	program("up", "--home", home)
 	require.Contains(t, program("context", "list"), "laptop   "+h.url)
 	require.Contains(t, program("--context", "laptop", "whoami"), "admin")
-}
-
-// TestTopDrawsTrends of what components themselves use, where telemetry knows it.
-func TestTopDrawsTrends(t *testing.T) {
-	t.Parallel()
-	h := newHost(t)
-	h.ok("apply", "-f", "testdata/shop.yaml")
-	for h.work() > 0 {
-		continue
-	}
-	var apps []api.Application
-	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
-	number := func(v float64) *float64 { return &v }
-	h.courses = &api.Courses{Series: []api.Course{{
-		Labels: map[string]string{"icos_app_instance": apps[0].ID, "icos_app_component": "web"},
-		Points: [][2]*float64{{number(1), number(0)}, {number(2), number(0.5)}, {number(3), nil}, {number(4), number(1)}},
-	}}}
-	out := h.ok("top", "apps")
-	require.Contains(t, out, "TREND")
-	require.Contains(t, out, "▁▅█")
-	narrow(t, result{out: out})
-	require.Contains(t, h.ok("top", "apps", "-o", "json"), "cpuCoresTrend")
 }
 
 // TestEveryCommandHasItsForms: what shows or changes a thing with a name gives it by -o name, and as a document.

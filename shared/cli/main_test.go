@@ -59,7 +59,6 @@ type host struct {
 	drained  string   // the node that telemetry reports as drained
 
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
-	courses    *api.Courses             // what components use; nil = as functions know it
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
 	series     http.HandlerFunc         // answers about courses; nil = as there is no telemetry
 }
@@ -100,13 +99,6 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		_ = json.NewEncoder(w).Encode(api.Fleet{Clusters: []api.FleetCluster{fleetCluster()}})
 	})
 	mux.HandleFunc("POST /fleet/{command}", h.fleet)
-	mux.HandleFunc("GET /telemetry/series", func(w http.ResponseWriter, r *http.Request) {
-		if h.courses == nil {
-			functions.ServeHTTP(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(h.courses)
-	})
 	mux.HandleFunc("GET /jobmanager/history", func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.asked++

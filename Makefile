@@ -11,10 +11,11 @@ help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## build bin/littoral (the command line), its plugin of kn, and bin/littoral-up (the laptop host)
+build: ## build bin/littoral (the command line), its plugin of kn, bin/littoral-up (the laptop host) and bin/littoral-backup
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
 	ln -sf littoral bin/kn-littoral
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-backup ./infra/backup
 
 .PHONY: run
 run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it

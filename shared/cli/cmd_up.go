@@ -65,8 +65,8 @@ func beside(program string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if self, err = filepath.EvalSymlinks(self); err == nil {
 			beside := filepath.Join(filepath.Dir(self), program)
-			if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
-				return beside, nil
+			if found, err := exec.LookPath(beside); err == nil { // which knows what makes a program on each system
+				return found, nil
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -40,7 +39,7 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (
 		s.poll = DefaultPoll
 	}
 	if s.exec == nil {
-		s.exec = syscall.Exec
+		s.exec = become
 	}
 	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
 	chosen, err := s.context(server, named)

@@ -115,7 +115,7 @@ type Shell struct {
 	Now            func() time.Time // nil = time.Now
 	Poll           time.Duration    // between two requests while waiting; 0 = DefaultPoll
 
-	// Exec replaces the process; nil = syscall.Exec.
+	// Exec replaces the process; nil = become.
 	Exec func(path string, args, env []string) error
 	// Edit opens a file in the user's editor and waits for it; nil = $VISUAL, $EDITOR or vi.
 	Edit func(ctx context.Context, file string) error

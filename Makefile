@@ -194,6 +194,14 @@ ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
 deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
 	scripts/deploy/deploy up
 
+.PHONY: release
+release: $(KO) ## make what users install in dist/VERSION: VERSION=v1.2.3 [KEY=FILE] [IMAGES=REPOSITORY] [ARGS="-push -systems linux/amd64"]
+	$(GO) run ./scripts/release -version '$(VERSION)' $(if $(KEY),-key '$(KEY)') $(if $(IMAGES),-images '$(IMAGES)') $(ARGS)
+
+.PHONY: release-check
+release-check: ## make programs and agents of a release twice, from nothing, and compare: [ARGS="-systems linux/amd64"]
+	scripts/release/check -parts programs,agents $(ARGS)
+
 .PHONY: e2e-knative
 e2e-knative: $(KO) ## test the cluster of KUBECONFIG end to end, after "make deploy" with the same KO_DOCKER_REPO and OVERLAY
 	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative

@@ -28,40 +28,40 @@ components:
   - {name: web, type: kubernetes, manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: web, image: web}]}}}]}
 `
 
-type world struct {
+type database struct {
 	*testing.T
 
 	*store.DB
 	url string
 }
 
-func newWorld(t *testing.T) *world {
+func newDatabase(t *testing.T) *database {
 	t.Helper()
 	return at(t, storetest.URL(t))
 }
 
-func at(t *testing.T, url string) *world {
+func at(t *testing.T, url string) *database {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 4}, &storetest.Recorder{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
-	return &world{t, db, url}
+	return &database{t, db, url}
 }
 
-func (w *world) exec(sql string, args ...any) {
+func (w *database) exec(sql string, args ...any) {
 	w.Helper()
 	_, err := w.DB.Exec(w.Context(), sql, args...)
 	require.NoError(w, err)
 }
 
-func (w *world) read(sql string) (lines []string) {
+func (w *database) read(sql string) (lines []string) {
 	w.Helper()
 	lines, err := store.Collect(w.Context(), w.DB, "read", pgx.RowTo[string], sql)
 	require.NoError(w, err)
 	return lines
 }
 
-func (w *world) submit() (id uuid.UUID) {
+func (w *database) submit() (id uuid.UUID) {
 	w.Helper()
 	require.NoError(w, w.Tx(w.Context(), func(ctx context.Context, tx *store.Tx) error {
 		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(document), LostAfter: time.Minute})
@@ -71,7 +71,7 @@ func (w *world) submit() (id uuid.UUID) {
 	return id
 }
 
-func (w *world) write() []byte {
+func (w *database) write() []byte {
 	w.Helper()
 	conn, err := pgx.Connect(w.Context(), w.url)
 	require.NoError(w, err)
@@ -82,7 +82,7 @@ func (w *world) write() []byte {
 	return b.Bytes()
 }
 
-func (w *world) restore(file []byte) (*backup.Restored, error) {
+func (w *database) restore(file []byte) (*backup.Restored, error) {
 	w.Helper()
 	return backup.Restore(w.Context(), bytes.NewReader(file), int64(len(file)), backup.Options{
 		DatabaseURL: w.url, Managers: "deploymentmanager-%", Patience: time.Minute,
@@ -90,7 +90,7 @@ func (w *world) restore(file []byte) (*backup.Restored, error) {
 }
 
 // everything is what is in all tables but what a restore changes.
-func (w *world) everything() (lines []string) {
+func (w *database) everything() (lines []string) {
 	w.Helper()
 	for _, table := range w.read(`select tablename from pg_tables where schemaname = 'public' and tablename <> 'goose_db_version' order by 1`) {
 		lines = append(lines, w.read(`select '`+table+` ' || (to_jsonb(t) - 'epoch')::text from "`+table+`" t order by 1`)...)
@@ -101,10 +101,10 @@ func (w *world) everything() (lines []string) {
 // TestARestoredDatabaseHasWhatTheOtherHad: an empty one, elsewhere.
 func TestARestoredDatabaseHasWhatTheOtherHad(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDatabase(t)
 	w.submit()
 	file := w.write()
-	other := newWorld(t)
+	other := newDatabase(t)
 	other.exec(`drop schema public cascade`)
 	other.exec(`create schema public`)
 	done, err := other.restore(file)
@@ -123,7 +123,7 @@ func TestARestoredDatabaseHasWhatTheOtherHad(t *testing.T) {
 // TestBackupsOfFormerVersions are migrated.
 func TestBackupsOfFormerVersions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDatabase(t)
 	w.exec(`drop schema public cascade`)
 	w.exec(`create schema public`)
 	known, err := migrate.Versions()
@@ -131,7 +131,7 @@ func TestBackupsOfFormerVersions(t *testing.T) {
 	require.NoError(t, migrate.UpTo(t.Context(), w.url, known[len(known)-2]))
 	w.exec(`insert into cordons (cluster, node) values ('edge', 'edge-1')`)
 	file := w.write()
-	other := newWorld(t)
+	other := newDatabase(t)
 	_, err = other.restore(file)
 	require.NoError(t, err)
 	require.Equal(t, []string{"edge-1"}, other.read(`select node from cordons`))
@@ -141,7 +141,7 @@ func TestBackupsOfFormerVersions(t *testing.T) {
 // TestWhatIsNoBackupChangesNothing.
 func TestWhatIsNoBackupChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDatabase(t)
 	w.submit()
 	good := w.write()
 	changed := func(name, from, to string) []byte {
@@ -190,7 +190,7 @@ func TestWhatIsNoBackupChangesNothing(t *testing.T) {
 // was restored. Whoever may use a table may use it afterwards.
 func TestRestoreWaitsForWhoIsAtWork(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDatabase(t)
 	kept := w.submit()
 	file := w.write()
 	role := "reader_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -229,7 +229,7 @@ func TestRestoreWaitsForWhoIsAtWork(t *testing.T) {
 // TestObjectsOfABackup come back, and others stay.
 func TestObjectsOfABackup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDatabase(t)
 	o := folder.New(t.TempDir())
 	put := func(key, body string) { require.NoError(t, o.Put(t.Context(), key, []byte(body))) }
 	put("history/1", "one")

@@ -62,7 +62,7 @@ func (r *release) manifests(ctx context.Context) error {
 	}
 	here := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }}
 	for _, overlay := range r.overlays {
-		rendered, err := render(filepath.Join("knative", "overlays", overlay))
+		rendered, err := r.render(filepath.Join("knative", "overlays", overlay))
 		if err != nil {
 			return fmt.Errorf("overlay %s: %w", overlay, err)
 		}
@@ -85,7 +85,7 @@ func (r *release) manifests(ctx context.Context) error {
 }
 
 // render is the overlay as "make deploy" applies it, in the order of its stages.
-func render(folder string) ([]byte, error) {
+func (r *release) render(folder string) ([]byte, error) {
 	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, err
@@ -102,6 +102,11 @@ func render(folder string) ([]byte, error) {
 		annotations := o.GetAnnotations()
 		annotations["argocd.argoproj.io/sync-wave"] = strconv.Itoa(stage(o))
 		if err := o.SetAnnotations(annotations); err != nil {
+			return nil, err
+		}
+		labels := o.GetLabels()
+		labels["app.kubernetes.io/version"] = r.version // for the doctor; a pod's template has none, so nothing restarts for it
+		if err := o.SetLabels(labels); err != nil {
 			return nil, err
 		}
 		text, err := o.AsYAML()

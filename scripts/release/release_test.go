@@ -86,6 +86,7 @@ func TestARelease(t *testing.T) { //nolint:paralleltest // it runs in the root o
 	require.NotNil(t, image)
 	require.Less(t, strings.Index(text, "kind: Namespace"), strings.Index(text, "kind: Job"), "in the order of stages")
 	require.Contains(t, text, `argocd.argoproj.io/sync-wave: "2"`)
+	require.Contains(t, text, "app.kubernetes.io/version: "+version)
 	images, err := layout.ImageIndexFromPath(filepath.Join(one, "images"))
 	require.NoError(t, err)
 	index, err := images.IndexManifest()

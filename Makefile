@@ -163,7 +163,7 @@ $(BROWSER)/node_modules: test/e2e/console/package.json test/e2e/console/package-
 e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (needs Node; says so where Chromium cannot be had)
 	test/e2e/console/run "$(CURDIR)/$(BROWSER)"
 
-GENERATED := shared/docs/states.md shared/docs/licences.md functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ import (
 
 // built is the repository that images have while they are built. Its registry is in this process: whoever builds reaches it as
 // a proxy, so that its name, which becomes part of the images, is the same in each run.
-const built = "images.local/littoral"
+const built = "images.localhost/littoral"
 
 // stages are those of a deployment, in their order: functions before what wakes them. For Argo CD each is a wave, which comes
 // when the former is ready.
@@ -49,9 +50,9 @@ func (r *release) manifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images := &http.Server{ReadHeaderTimeout: time.Minute, Handler: registry.New(
+	images := &http.Server{ReadHeaderTimeout: time.Minute, Handler: ourselves(registry.New(
 		registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(store)),
-	)}
+	))}
 	go func() { _ = images.Serve(listener) }()
 	defer func() { _ = images.Close() }()
 	proxy := "http://" + listener.Addr().String()
@@ -82,6 +83,21 @@ func (r *release) manifests(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ourselves answers calls of our registry, and forwards others: a proxy of Go modules may be asked without TLS, too.
+func ourselves(images http.Handler) http.Handler {
+	others := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, ErrorLog: log.New(io.Discard, "", 0)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(built, r.Host+"/"):
+			images.ServeHTTP(w, r)
+		case r.URL.IsAbs():
+			others.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
 }
 
 // render is the overlay as "make deploy" applies it, in the order of its stages.

@@ -11,10 +11,11 @@ help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## build bin/littoral (the command line), its plugin of kn, bin/littoral-up (the laptop host), and bin/leaf
+build: ## build bin/littoral (the command line), its plugin of kn, bin/littoral-up (the laptop host), bin/littoral-backup and bin/leaf
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
 	ln -sf littoral bin/kn-littoral
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-backup ./infra/backup
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/leaf ./infra/agents/leaf
 
 .PHONY: run
@@ -141,6 +142,7 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
 	$(GO) run ./scripts/gen/states
+	$(GO) run ./scripts/gen/licences
 	cd scripts/tools/proto && $(GO) run . ../../../shared/swm/solve/pb/solver.proto
 
 CONSOLE := functions/console/app
@@ -191,7 +193,7 @@ e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (nee
 bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications
 	LITTORAL_FLEET=generated:nodes=$${NODES:-5000},seed=7 test/e2e/console/run "$(CURDIR)/$(BROWSER)" measure
 
-GENERATED := shared/docs/states.md functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations
@@ -221,6 +223,14 @@ ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
 .PHONY: deploy
 deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
 	scripts/deploy/deploy up
+
+.PHONY: release
+release: $(KO) ## make what users install in dist/VERSION: VERSION=v1.2.3 [KEY=FILE] [IMAGES=REPOSITORY] [ARGS="-push -systems linux/amd64"]
+	$(GO) run ./scripts/release -version '$(VERSION)' $(if $(KEY),-key '$(KEY)') $(if $(IMAGES),-images '$(IMAGES)') $(ARGS)
+
+.PHONY: release-check
+release-check: ## make programs and agents of a release twice, from nothing, and compare: [ARGS="-systems linux/amd64"]
+	scripts/release/check -parts programs,agents $(ARGS)
 
 .PHONY: e2e-knative
 e2e-knative: $(KO) ## test the cluster of KUBECONFIG end to end, after "make deploy" with the same KO_DOCKER_REPO and OVERLAY

@@ -64,6 +64,7 @@ func (c *doctorCommand) Run(s *session) error {
 		p.types()
 		p.knative()
 		p.rights()
+		p.skew(c.BeforeDeploy)
 		if !c.BeforeDeploy {
 			p.secrets()
 			p.objects()

@@ -18,7 +18,7 @@ const host = "littoral-up"
 
 // Run replaces this process with the laptop host, so signals reach it as if it had been started itself.
 func (c *upCommand) Run(s *session) error {
-	path, err := findHost()
+	path, err := beside(host)
 	if err != nil {
 		return err
 	}
@@ -60,19 +60,19 @@ func (c *upCommand) remember(s *session) error {
 	return all.save()
 }
 
-// findHost looks beside this program, where a build puts it, and then in PATH.
-func findHost() (string, error) {
+// beside looks for a program of ours beside this one, where a build puts it, and then in PATH.
+func beside(program string) (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if self, err = filepath.EvalSymlinks(self); err == nil {
-			beside := filepath.Join(filepath.Dir(self), host)
-			if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
-				return beside, nil
+			beside := filepath.Join(filepath.Dir(self), program)
+			if found, err := exec.LookPath(beside); err == nil { // which knows what makes a program on each system
+				return found, nil
 			}
 		}
 	}
-	path, err := exec.LookPath(host)
+	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", advise(errors.New(host+" is neither beside this program nor in PATH"), "Build it with: make build")
+		return "", advise(errors.New(program+" is neither beside this program nor in PATH"), "Build it with: make build")
 	}
 	return path, nil
 }

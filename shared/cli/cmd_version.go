@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 )
@@ -8,6 +9,9 @@ import (
 type versionCommand struct {
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
+
+// release and commit are set by the linker for programs of a release.
+var release, commit string
 
 // version is the answer of "version -o json".
 type version struct {
@@ -19,18 +23,7 @@ type version struct {
 
 // Run prints what the build recorded.
 func (c *versionCommand) Run(s *session) error {
-	v := version{Version: "unknown"}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version, v.Go = info.Main.Version, info.GoVersion
-		for _, setting := range info.Settings {
-			switch setting.Key {
-			case "vcs.revision":
-				v.Commit = setting.Value
-			case "vcs.modified":
-				v.Changed = setting.Value == "true"
-			}
-		}
-	}
+	v := thisVersion()
 	if c.Output.structured() {
 		return s.print(c.Output, v)
 	}
@@ -44,4 +37,22 @@ func (c *versionCommand) Run(s *session) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%s %s\n", text, v.Go)
 	return err
+}
+
+// thisVersion is what the build recorded.
+func thisVersion() version {
+	v := version{Version: "unknown", Commit: commit}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Version, v.Go = info.Main.Version, info.GoVersion
+		for _, setting := range info.Settings {
+			switch setting.Key {
+			case "vcs.revision":
+				v.Commit = setting.Value
+			case "vcs.modified":
+				v.Changed = setting.Value == "true"
+			}
+		}
+	}
+	v.Version = cmp.Or(release, v.Version)
+	return v
 }

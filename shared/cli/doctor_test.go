@@ -25,6 +25,7 @@ case "$*" in
 "-n knative-"*) echo 1.19.4 ;;
 "auth can-i "*) echo yes ;;
 "-n littoral get secret "*) printf 'DATABASE_URL\nEVENT_KEY\n' ;;
+"-n littoral get job"*) echo '{"items": [{"metadata": {"name": "migrate"}, "status": {"succeeded": 1}}]}' ;;
 "-n littoral get "*) echo '{"items": [{"metadata": {"name": "default"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}' ;;
 *) echo "error: what is $*?" >&2; exit 1 ;;
 esac
@@ -91,9 +92,17 @@ func TestDoctor(t *testing.T) {
 		"no key":                      {script: `[ "$4" != secret ] || { echo DATABASE_URL; exit 0; }`, wrong: "secret", says: "EVENT_KEY"},
 		"a Trigger that waits":        {script: `case "$4" in trigger.*) echo '{"items": [{"metadata": {"name": "place"}, "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no Broker"}]}}]}'; exit 0 ;; esac`, wrong: "trigger", says: "place is not ready: no Broker"},
 		"no function":                 {script: `case "$4" in service.*) echo '{"items": []}'; exit 0 ;; esac`, wrong: "service", says: "none"},
-		"no database":                 {answer: answers(http.StatusServiceUnavailable), wrong: "database", says: "could not read"},
-		"no token":                    {answer: answers(http.StatusUnauthorized), wrong: "token", says: "401"},
-		"another time":                {apart: time.Hour, wrong: "clock", says: "differ by"},
+		"a migration that failed":     {script: `case "$4" in job.*) echo '{"items": [{"metadata": {"name": "migrate"}, "status": {"failed": 3}}]}'; exit 0 ;; esac`, wrong: "schema", says: "not migrated"},
+		"a schema that is older": {script: `case "$4" in
+job.*) echo '{"items": [{"metadata": {"name": "migrate", "labels": {"app.kubernetes.io/version": "v1.2.9"}}, "status": {"succeeded": 1}}]}'; exit 0 ;;
+service.*) echo '{"items": [{"metadata": {"name": "a", "labels": {"app.kubernetes.io/version": "v1.3.0"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}'; exit 0 ;;
+esac`, wrong: "schema", says: "of v1.2.9, and functions are of v1.3.0"},
+		"two versions": {script: `case "$4" in service.*) echo '{"items": [
+{"metadata": {"name": "a", "labels": {"app.kubernetes.io/version": "v1.2.9"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+{"metadata": {"name": "b", "labels": {"app.kubernetes.io/version": "v1.3.0"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}'; exit 0 ;; esac`, wrong: "version", says: "v1.2.9 and v1.3.0"},
+		"no database":  {answer: answers(http.StatusServiceUnavailable), wrong: "database", says: "could not read"},
+		"no token":     {answer: answers(http.StatusUnauthorized), wrong: "token", says: "401"},
+		"another time": {apart: time.Hour, wrong: "clock", says: "differ by"},
 		"nobody is asked before a deployment": {
 			answer: answers(http.StatusServiceUnavailable), script: `[ "$2" != littoral ] || exit 1`, args: []string{"--before-deploy"},
 		},
@@ -118,5 +127,26 @@ func TestDoctor(t *testing.T) {
 			require.Len(t, wrong, 1)
 			require.Contains(t, wrong[row.wrong].Message, row.says)
 		})
+	}
+}
+
+// TestSkew: one minor version apart is allowed.
+func TestSkew(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		a, b  string
+		n     int
+		known bool
+	}{
+		{"v1.2.3", "v1.2.0", 0, true},
+		{"v1.2.3", "v1.3.1-rc.1", 1, true},
+		{"v0.4.0", "v0.2.9", 2, true},
+		{"v2.0.0", "v1.9.0", 2, true},
+		{"v0.0.0-20261126145251-337ee48a", "v1.9.0", 0, false},
+		{"(devel)", "v1.9.0", 0, false},
+	} {
+		n, known := cli.MinorsApart(row.a, row.b)
+		require.Equal(t, row.n, n, "%+v", row)
+		require.Equal(t, row.known, known, "%+v", row)
 	}
 }

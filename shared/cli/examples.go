@@ -11,6 +11,7 @@ import (
 var examples = map[string]string{
 	"add controller":    "add controller -n harbour -a https://harbour.example",
 	"apply":             "apply -f shop.yaml",
+	"backup":            "backup littoral.zip",
 	"completion":        "completion bash",
 	"console":           "console",
 	"create deployment": "create deployment --file shop.yaml",
@@ -35,6 +36,7 @@ var examples = map[string]string{
 	"get resource":      "get resource",
 	"plan":              "plan -f shop.yaml",
 	"replay":            "replay 3f2a91c0",
+	"restore":           "restore littoral.zip",
 	"start app":         "start app shop",
 	"start deployment":  "start deployment --id shop",
 	"stop app":          "stop app shop",

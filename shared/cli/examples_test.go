@@ -30,6 +30,7 @@ var inOrder = []string{
 // elsewhere are those that need more than a host of functions, and the tests that run them.
 var elsewhere = map[string]string{
 	"login": "TestLoginByDevice in test/e2e/login", "auth login": "the same", "auth logout": "the same", "up": "infra/runner/littoral-up",
+	"backup": "infra/backup", "restore": "infra/backup",
 	"console": "TestConsole", "doctor": "TestDoctor", "drain": "TestDrain", "replay": "TestReplay",
 	"scale": "TestScaleAndPin", "logs": "TestLogs",
 	"suggestions": "TestSuggestions", "suggestion confirm": "the same", "suggestion dismiss": "the same",

@@ -13,3 +13,6 @@ func Leaves() []string {
 	}
 	return all
 }
+
+// MinorsApart is minorsApart, for tests of what no cluster needs.
+var MinorsApart = minorsApart

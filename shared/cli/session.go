@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -40,7 +39,7 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (
 		s.poll = DefaultPoll
 	}
 	if s.exec == nil {
-		s.exec = syscall.Exec
+		s.exec = become
 	}
 	s.display = displayOf(sh.Stdout, sh.Getenv)
 	s.screen = newScreen(sh.Stdout, s.display)

@@ -84,6 +84,9 @@ type commands struct {
 	Logout logoutCommand `cmd:"" group:"Other:" help:"Forget the tokens of login."`
 	Whoami whoamiCommand `cmd:"" group:"Other:" help:"Show who the server takes you for."`
 
+	Backup  backupCommand  `cmd:"" group:"Other:" passthrough:"" help:"Write all that Littoral keeps into a file."`
+	Restore restoreCommand `cmd:"" group:"Other:" passthrough:"" help:"Make a backup the content of the database."`
+
 	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash, zsh or fish."`
 	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
 	Doctor     doctorCommand     `cmd:"" group:"Other:" help:"Say what is wrong with an installation, and what to do."`
@@ -114,7 +117,7 @@ type Shell struct {
 	Now            func() time.Time // nil = time.Now
 	Poll           time.Duration    // between two requests while waiting; 0 = DefaultPoll
 
-	// Exec replaces the process; nil = syscall.Exec.
+	// Exec replaces the process; nil = become.
 	Exec func(path string, args, env []string) error
 	// Edit opens a file in the user's editor and waits for it; nil = $VISUAL, $EDITOR or vi.
 	Edit func(ctx context.Context, file string) error

@@ -25,6 +25,7 @@ const (
 	Peers             Need = "peers"              // to call other controllers, and to know their calls
 	Nuvla             Need = "nuvla"              // to sign in to Nuvla
 	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
+	Controllers       Need = "controllers"        // to call controllers that have registered at the lighthouse
 )
 
 // secrets are the settings behind each need.
@@ -59,19 +60,60 @@ const collector = "OTEL_EXPORTER_OTLP_HEADERS"
 // Secrets lists the settings of the Secret that a function with this declaration is given.
 func (s Spec) Secrets() []string {
 	all := []string{collector}
-	asks := slices.Contains(s.Needs, SignIn) || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
-	stored := asks || !s.Storeless // who asks who calls reads the issuer's keys from the store
-	if stored {
+	if s.stores() {
 		all = append(all, storeSecrets...)
 	}
-	if stored || len(s.Consumes)+len(s.Emits) > 0 {
+	if s.publishes() {
 		all = append(all, eventSecrets...)
 	}
-	if asks {
+	if s.asks() {
 		all = append(all, callerSecrets...)
 	}
 	for _, need := range s.Needs {
 		all = append(all, secrets[need]...)
+	}
+	return all
+}
+
+// asks reports whether the function asks who calls.
+func (s Spec) asks() bool {
+	return slices.Contains(s.Needs, SignIn) || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
+}
+
+// stores reports whether the function uses the store. Who asks who calls reads the issuer's keys from it.
+func (s Spec) stores() bool { return s.asks() || !s.Storeless }
+
+// publishes reports whether the function sends or takes events.
+func (s Spec) publishes() bool { return s.stores() || len(s.Consumes)+len(s.Emits) > 0 }
+
+// Place is what a function may connect to.
+type Place string
+
+// The places. Every function may also ask for names, and push to a collector in the cluster.
+const (
+	Postgres Place = "postgres"
+	Knative  Place = "knative" // the Broker, and functions through the ingress
+	Outside  Place = "outside" // HTTPS at any address, the issuer and the gateway: an issuer, a Prometheus or a bucket may be anywhere
+	APIs     Place = "apis"    // API servers of Kubernetes, at any address
+)
+
+// inside are needs for which nobody is called.
+var inside = []Need{BusTokens, AlertSender}
+
+// Reaches lists what a function with this declaration may connect to.
+func (s Spec) Reaches() []Place {
+	var all []Place
+	if s.stores() {
+		all = append(all, Postgres)
+	}
+	if s.publishes() {
+		all = append(all, Knative)
+	}
+	if s.asks() || slices.ContainsFunc(s.Needs, func(n Need) bool { return !slices.Contains(inside, n) }) {
+		all = append(all, Outside)
+	}
+	if s.Kubernetes {
+		all = append(all, APIs)
 	}
 	return all
 }

@@ -132,3 +132,29 @@ func page(
 	sql += " " + order + " limit $3"
 	return store.Page(ctx, q, "read history", pgx.RowToStructByName[Entry], Entry.Size, sql, args...)
 }
+
+// Oldest returns the time of the oldest entry that is not in the archive; zero if there is none.
+func Oldest(ctx context.Context, q store.Querier) (at time.Time, err error) {
+	err = q.QueryRow(ctx, `select at from history order by id limit 1`).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return at, fmt.Errorf("read the oldest history: %w", err)
+	}
+	return at, nil
+}
+
+// newest is how many entries Count looks at.
+const newest = 2000
+
+// Count returns how often the event happened within the last d, in the newest entries: a look at all of that time would
+// take long just when much happens.
+func Count(ctx context.Context, q store.Querier, event string, d time.Duration) (n int, err error) {
+	err = q.QueryRow(ctx, `select count(*) from (select event, at from history order by id desc limit $3) h
+where event = $1 and at > now() - $2::interval`, event, d, newest).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count %s: %w", event, err)
+	}
+	return n, nil
+}

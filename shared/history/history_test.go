@@ -270,3 +270,22 @@ from generate_series(1, 20000) n`, app)
 		require.Less(t, read, int64(500), name)
 	}
 }
+
+func TestWhatIsMeasured(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	oldest, err := history.Oldest(t.Context(), db)
+	require.NoError(t, err)
+	require.True(t, oldest.IsZero())
+	for _, event := range []string{"job.takenover", "job.placed", "job.takenover", "job.takenover"} {
+		record(t, db, event)
+	}
+	_, err = db.Exec(t.Context(), `update history set at = at - interval '1 hour' where id = (select min(id) from history)`)
+	require.NoError(t, err)
+	oldest, err = history.Oldest(t.Context(), db)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now().Add(-time.Hour), oldest, time.Minute)
+	n, err := history.Count(t.Context(), db, "job.takenover", 10*time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+}

@@ -43,6 +43,36 @@ func Up(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
+// UpTo applies what is missing up to a version.
+func UpTo(ctx context.Context, databaseURL string, version int64) error {
+	provider, err := open(databaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = provider.Close() }()
+	if _, err := provider.UpTo(ctx, version); err != nil {
+		return fmt.Errorf("migrate to %d: %w", version, err)
+	}
+	return nil
+}
+
+// Versions are the numbers of all migrations, in order.
+func Versions() ([]int64, error) {
+	names, err := fs.Glob(files, "sql/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var list []int64
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, version)
+	}
+	return list, nil
+}
+
 func open(databaseURL string) (*goose.Provider, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {

@@ -16,6 +16,7 @@ var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1,
 type key struct {
 	route, event, outcome string
 	status                int
+	start                 bool // the start of a process rather than a call
 }
 
 // series counts calls since the process began.
@@ -49,7 +50,26 @@ func (r *Recorder) measure(c *Call) {
 	} else {
 		k.route, k.status = c.Route, c.Status
 	}
-	seconds := c.Took.Seconds()
+	r.count(k, c.Start, c.Took)
+}
+
+// woken is within how long after its start a process gets the call that it was started for. One that comes later found it
+// awake, as in the laptop's one process.
+const woken = 30 * time.Second
+
+// started counts a start from zero: from the start of the process to its first call.
+func (r *Recorder) started(first time.Time) {
+	if r.exporter.metrics == nil {
+		return
+	}
+	if took := first.Sub(r.exporter.started); took >= 0 && took < woken {
+		r.count(key{start: true}, first, took)
+	}
+}
+
+// count adds one to a series.
+func (r *Recorder) count(k key, began time.Time, took time.Duration) {
+	seconds := took.Seconds()
 	bucket, _ := slices.BinarySearch(bounds, seconds) // a value equal to a bound is in the bucket below it
 	r.mu.Lock()
 	s := r.series[k]
@@ -58,7 +78,7 @@ func (r *Recorder) measure(c *Call) {
 		s = r.series[k]
 	}
 	if s == nil {
-		s = &series{first: c.Start}
+		s = &series{first: began}
 		r.series[k] = s
 	}
 	s.count++
@@ -99,6 +119,10 @@ func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 		Name: "littoral.reaction.duration", Description: "Duration of the deliveries of an event", Unit: "s",
 		Histogram: &histogram{Temporality: cumulative},
 	}
+	start := metric{
+		Name: "littoral.start.duration", Description: "From the start of a process that was woken to its first call", Unit: "s",
+		Histogram: &histogram{Temporality: cumulative},
+	}
 	var pushed []*series
 	firsts := map[*series]bool{}
 	for _, k := range slices.SortedFunc(maps.Keys(r.series), key.compare) {
@@ -107,7 +131,10 @@ func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 			continue
 		}
 		h := reaction.Histogram
-		if k.event == "" {
+		switch {
+		case k.start:
+			h = start.Histogram
+		case k.event == "":
 			h = http.Histogram
 		}
 		started := at(r.exporter.started)
@@ -128,7 +155,7 @@ func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 		s.fresh, s.told = false, true
 		pushed = append(pushed, s)
 	}
-	for _, m := range []metric{http, reaction} {
+	for _, m := range []metric{http, reaction, start} {
 		if len(m.Histogram.Points) > 0 {
 			list = append(list, m)
 		}
@@ -163,10 +190,13 @@ func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 
 func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(k.route, other.route), cmp.Compare(k.event, other.event),
-		cmp.Compare(k.outcome, other.outcome), cmp.Compare(k.status, other.status))
+		cmp.Compare(k.outcome, other.outcome), cmp.Compare(k.status, other.status)) // the start has none of them
 }
 
 func (k key) attributes() []attribute {
+	if k.start {
+		return nil
+	}
 	if k.event != "" {
 		return []attribute{text("cloudevents.event_type", k.event), text("littoral.outcome", k.outcome)}
 	}

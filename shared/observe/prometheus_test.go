@@ -46,6 +46,11 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 	for status, duplicate := range map[int]bool{204: false, 200: true, 503: false, 403: false} {
 		r.Note(ctx, delivery(status, duplicate))
 	}
+	woken := x.Recorder("jobmanager-group-list")
+	first := call(http.StatusOK)
+	first.Start = time.Now()
+	woken.Note(ctx, first)
+	woken.Note(ctx, first)
 	r.Gauge("littoral.outbox.lag", "s", "Age of the oldest event that waits", 12.5)
 	shutdown(t, x)
 	shutdown(t, x) // nothing changed: nothing is pushed
@@ -65,15 +70,19 @@ func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 		require.Len(t, v, 1, text)
 		return v
 	}
-	calls := query(`http_server_request_duration_seconds_count`)[0]
+	starts := query(`littoral_start_duration_seconds_count`)[0]
+	require.InDelta(t, 1, starts.F, 0, "one start, whatever number of calls; the other function was awake")
+	require.Equal(t, "littoral/jobmanager-group-list", starts.Metric.Get(model.JobLabel))
+	require.Positive(t, query(`littoral_start_duration_seconds_sum`)[0].F)
+	calls := query(`http_server_request_duration_seconds_count{job="littoral/jobmanager-group-get"}`)[0]
 	require.InDelta(t, 3, calls.F, 0)
 	require.Equal(t, "littoral/jobmanager-group-get", calls.Metric.Get(model.JobLabel))
 	require.NotEmpty(t, calls.Metric.Get(model.InstanceLabel))
 	require.Equal(t, "/things/{id}", calls.Metric.Get("http_route"))
 	require.Equal(t, "200", calls.Metric.Get("http_response_status_code"))
-	require.InDelta(t, 0.06, query(`http_server_request_duration_seconds_sum`)[0].F, 1e-9)
-	require.InDelta(t, 3, query(`http_server_request_duration_seconds_bucket{le="0.025"}`)[0].F, 0)
-	require.InDelta(t, 0, query(`http_server_request_duration_seconds_bucket{le="0.01"}`)[0].F, 0)
+	require.InDelta(t, 0.06, query(`http_server_request_duration_seconds_sum{job="littoral/jobmanager-group-get"}`)[0].F, 1e-9)
+	require.InDelta(t, 3, query(`http_server_request_duration_seconds_bucket{le="0.025",job="littoral/jobmanager-group-get"}`)[0].F, 0)
+	require.InDelta(t, 0, query(`http_server_request_duration_seconds_bucket{le="0.01",job="littoral/jobmanager-group-get"}`)[0].F, 0)
 	require.Positive(t, query(`sum(increase(http_server_request_duration_seconds_count[5m]))`)[0].F,
 		"an instance that lives for one push is seen to count")
 	for _, outcome := range []string{"done", "duplicate", "retry", "refused"} {

@@ -76,6 +76,9 @@ func (r *Recorder) Note(ctx context.Context, c Call) {
 	cold := !r.warm
 	r.warm = true
 	r.mu.Unlock()
+	if cold {
+		r.started(c.Start)
+	}
 	if r.exporter.traces == nil || !trace.Sampled(ctx) {
 		return
 	}

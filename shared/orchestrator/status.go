@@ -15,6 +15,7 @@ type Status struct {
 
 	Record           // of the copy that is there
 	Leaving bool     // it is being removed
+	Stays   bool     // though, unless Apply or Remove is called once more
 	Remains string   // what the removal waits for, as the end of a sentence; empty = unknown
 	Applied bool     // the cluster has accepted all objects in their latest form
 	Refused *Refusal // why it has not
@@ -50,7 +51,7 @@ func (s *Status) stray(j *job.Job) string {
 		return ""
 	}
 	return fmt.Sprintf("what is in %s is of epoch %d, and the database knows none after %d: if it was restored from a backup, "+
-		"do what infra/README.md says under \"Restore from a backup\"", j.Cluster, s.Epoch, j.Epoch)
+		"do what infra/README.md says under \"Backup and restore\"", j.Cluster, s.Epoch, j.Epoch)
 }
 
 // Verdict derives the job's state and conditions from what was found: Finished, Degraded, or Progressing while it may

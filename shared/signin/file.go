@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/durable"
@@ -145,12 +144,12 @@ func (f File) locked(do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return fmt.Errorf("logins: %w", err)
 	}
-	lock, err := os.OpenFile(f.Path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(f.Path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("logins: %w", err)
 	}
-	defer func() { _ = lock.Close() }() // which releases it
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	defer func() { _ = file.Close() }() // which releases it
+	if err := lock(file); err != nil {
 		return fmt.Errorf("logins: lock: %w", err)
 	}
 	return do()

@@ -33,6 +33,8 @@ var kept = map[string]string{
 	"namespace":        "has all the rest in it",
 	"secret":           "is not in any manifest with what it holds",
 	"statefulset.apps": "has data",
+
+	"persistentvolumeclaim": "has data, too",
 }
 
 // TestAnUpgradeRemovesWhatItHasNoMore: it covers each kind in some overlay, except those that serve Postgres.

@@ -195,6 +195,7 @@ var direct = map[string][]string{
 	"shared/mdm/cypher":                   {"github.com/jackc/pgx/v5"},
 	"shared/mdm/schema":                   {"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"},
 	"shared/mec":                          {"github.com/jackc/pgx/v5"},
+	"shared/backup":                       {"github.com/jackc/pgx/v5"},
 	"shared/netma/links":                  {"github.com/jackc/pgx/v5"},
 	"shared/netma/view":                   {"github.com/jackc/pgx/v5"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},

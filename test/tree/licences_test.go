@@ -1,49 +1,44 @@
 package tree_test
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/scripts/licences"
 )
 
-// refused are the licences that must not be linked, by words at the beginning of their texts.
-var refused = regexp.MustCompile(`(?i)gnu (affero |lesser |library )?general public license|business source license|` +
-	`server side public license|commons clause|elastic license`)
-
-// TestLicences: every module that one of our binaries links has a licence, and none of the refused ones.
+// TestLicences: every module that one of our programs links is on the page with its licences, and under none of the refused
+// ones.
 func TestLicences(t *testing.T) {
 	t.Parallel()
-	all := packages(t)
-	modules := map[string]string{} // path -> folder
-	for _, main := range ours(t, "functions/cmd", "scripts/littoral", "infra/runner/littoral-up") {
-		for _, dep := range main.Deps {
-			if p := all[dep]; p.Module != nil && !p.Module.Main {
-				modules[p.Module.Path] = p.Module.Dir
-			}
+	modules, err := licences.Linked(root)
+	require.NoError(t, err)
+	text := page(t, "shared/docs/licences.md")
+	listed := map[string]bool{}
+	for _, m := range modules {
+		listed[m.Path] = true
+		require.Contains(t, text, fmt.Sprintf("| %s | %s |", m.Path, m.Version), "make generate writes the page")
+		for _, l := range m.Licences {
+			require.NotContains(t, licences.Refused, l, m.Path)
 		}
 	}
-	require.Contains(t, modules, "github.com/jackc/pgx/v5")
-	for path, dir := range modules {
-		t.Run(path, func(t *testing.T) {
-			t.Parallel()
-			var files []string
-			for _, pattern := range []string{"LICEN[CS]E*", "COPYING*", "[Ll]icen[cs]e*"} {
-				found, err := filepath.Glob(filepath.Join(dir, pattern))
-				require.NoError(t, err)
-				files = append(files, found...)
-			}
-			require.NotEmpty(t, files, "no licence file")
-			for _, file := range files {
-				if info, err := os.Stat(file); err != nil || info.IsDir() {
-					continue
-				}
-				text, err := os.ReadFile(file)
-				require.NoError(t, err)
-				require.False(t, refused.Match(text[:min(len(text), 500)]), "%s is %s", filepath.Base(file), refused.Find(text))
-			}
-		})
+	require.True(t, listed["github.com/jackc/pgx/v5"])
+}
+
+// TestLicencesAreTold: the texts are told apart, whatever their line breaks are.
+func TestLicencesAreTold(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]licences.Licence{
+		"                    GNU GENERAL PUBLIC LICENSE\n                       Version 3, 29 June 2007":                               "GPL",
+		"GNU LESSER GENERAL PUBLIC LICENSE\nVersion 2.1":                                                                               "LGPL",
+		"GNU AFFERO GENERAL PUBLIC LICENSE Version 3":                                                                                  "AGPL",
+		"Business Source License 1.1":                                                                                                  "BUSL-1.1",
+		"Permission is hereby granted, free of\ncharge, to any person":                                                                 "MIT",
+		"Redistribution and use in source\n * and binary forms. Neither the name of Google Inc. nor the names of its\n * contributors": "BSD-3-Clause",
+		"all rights reserved": "",
+	} {
+		require.Equal(t, want, licences.Named(text), text)
 	}
 }

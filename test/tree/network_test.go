@@ -1,7 +1,11 @@
 package tree_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +108,63 @@ func selected(s *metav1.LabelSelector, label string) []string {
 		return nil
 	}
 	return s.MatchExpressions[i].Values
+}
+
+// TestAFunctionMayConnectToWhatItUses, and to nothing else: what the policies allow is compared with the secrets that a
+// function is given, and with whether its code calls anybody.
+func TestAFunctionMayConnectToWhatItUses(t *testing.T) {
+	t.Parallel()
+	ports, spaces, pods := map[string][]int{}, map[string][]string{}, map[string][]string{}
+	eachBuilt(t, root+"/infra/base", func(policy string, object struct {
+		Spec networkingv1.NetworkPolicySpec
+	},
+	) {
+		names := selected(&object.Spec.PodSelector, "serving.knative.dev/service")
+		if !strings.HasPrefix(policy, "NetworkPolicy egress-") {
+			return
+		}
+		require.NotEmpty(t, names, policy)
+		for _, name := range names {
+			for _, rule := range object.Spec.Egress {
+				require.True(t, len(rule.To) > 0 || len(rule.Ports) > 0, "%s lets %s call anywhere", policy, name)
+				for _, port := range rule.Ports {
+					ports[name] = append(ports[name], port.Port.IntValue())
+				}
+				for _, to := range rule.To {
+					if to.NamespaceSelector != nil {
+						spaces[name] = append(spaces[name], selected(to.NamespaceSelector, "kubernetes.io/metadata.name")...)
+					}
+					if to.PodSelector != nil {
+						pods[name] = append(pods[name], selected(to.PodSelector, "littoral.dev/serves")...)
+					}
+				}
+			}
+		}
+	}, "NetworkPolicy")
+	calls := regexp.MustCompile(`\benv\.HTTP\b`)
+	alone := 0
+	for name, entry := range entries(t) {
+		secrets := entry.Spec.Secrets()
+		stores, publishes := slices.Contains(secrets, "DATABASE_URL"), slices.Contains(secrets, "EVENT_KEY")
+		require.Equal(t, stores, slices.Contains(ports[name], 5432), "%s and Postgres", name)
+		require.Equal(t, stores, slices.Contains(pods[name], "postgres"), "%s and Postgres", name)
+		require.Equal(t, publishes, slices.Contains(spaces[name], "knative-eventing"), "%s and the Broker", name)
+		require.Equal(t, entry.Spec.Kubernetes, slices.Contains(ports[name], 6443), "%s and API servers", name)
+		called := slices.Contains(secrets, "SESSION_KEY") // who asks who calls reads the keys of the issuer
+		sources, err := filepath.Glob(filepath.Join(root, folders(t)[name], "*.go"))
+		require.NoError(t, err)
+		for _, source := range sources {
+			text, err := os.ReadFile(source)
+			require.NoError(t, err)
+			called = called || !strings.HasSuffix(source, "_test.go") && calls.Match(text)
+		}
+		if called {
+			require.Contains(t, ports[name], 443, "%s calls somebody: declare whom in Needs", name)
+		}
+		if !called && len(entry.Spec.Needs) == 0 && !entry.Spec.Kubernetes {
+			require.NotContains(t, ports[name], 443, name)
+			alone++
+		}
+	}
+	require.Positive(t, alone)
 }

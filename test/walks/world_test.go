@@ -83,6 +83,8 @@ type world struct {
 	trouble map[string]bool   // present faults
 	resting bool              // no more faults happen
 	apps    []*app
+
+	past *past // nil: the database was not restored
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -262,6 +264,9 @@ func (w *world) remove(s *kubeapi.Server, path string) {
 // meddle deletes something that was deployed, like a stranger.
 func (w *world) meddle() {
 	w.t.Helper()
+	if w.past != nil {
+		return // what nobody knows any more would not come back
+	}
 	if deployments := w.nuvla.Of("deployment"); len(deployments) > 0 && w.random.IntN(5) == 0 {
 		id, _ := deployments[w.random.IntN(len(deployments))]["id"].(string)
 		w.log("a stranger stops %s", id)

@@ -13,8 +13,10 @@ import (
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -34,6 +36,7 @@ type Function struct {
 	archive *archive.Archive
 	config  config
 	log     *slog.Logger
+	observe *observe.Recorder
 }
 
 type config struct {
@@ -52,7 +55,7 @@ const cleanupsKept = 24 * time.Hour
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB, log: env.Log}
+	f := &Function{db: env.DB, log: env.Log, observe: env.Observe}
 	if err := env.Config(&f.config); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,30 @@ func (f *Function) Run(ctx context.Context) error {
 		_, err := topology.Forget(ctx, f.db, max(f.config.Snapshots, 1)) // the present one stays
 		return err
 	}
+	err := f.move(ctx)
+	return errors.Join(err, f.measure(context.WithoutCancel(ctx)))
+}
+
+// measure says by how much the oldest entry of the history is older than it should be.
+func (f *Function) measure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, measuredWithin)
+	defer cancel()
+	oldest, err := history.Oldest(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	overdue := max(time.Since(oldest)-f.config.After, 0)
+	if oldest.IsZero() {
+		overdue = 0
+	}
+	f.observe.Gauge("littoral.archive.overdue", "s", "By how much the oldest entry of the history is older than the archive lets it become", overdue.Seconds())
+	return nil
+}
+
+// measuredWithin is the time for a look at one row, also when the time for the archive is up.
+const measuredWithin = 2 * time.Second
+
+func (f *Function) move(ctx context.Context) error {
 	now := time.Now()
 	for _, kind := range archive.Kinds {
 		after := f.config.After

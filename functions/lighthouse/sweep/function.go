@@ -20,6 +20,7 @@ var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
 	Class:       function.Remote,
 	Concurrency: 1,
+	Needs:       []function.Need{function.Controllers},
 }
 
 // Function is the task with its settings and store.

@@ -1,5 +1,5 @@
 // Package sweep publishes what a crash or an absent Broker left in the outbox, and what the Broker lost: events that a
-// consumer should have and has not (shared/docs/delivery.md).
+// consumer should have and has not (shared/docs/delivery.md). It also measures what to watch of the store.
 package sweep
 
 import (
@@ -10,6 +10,8 @@ import (
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -44,6 +46,9 @@ func New(env *function.Env) (*Function, error) {
 	return f, nil
 }
 
+// recently is twice as long as the time between two ticks, so that a late one misses nothing.
+const recently = 10 * time.Minute
+
 // Run removes what all consumers have, and publishes batch after batch of the rest, oldest first, until none is left or
 // the Broker refuses.
 func (f *Function) Run(ctx context.Context) error {
@@ -61,6 +66,11 @@ func (f *Function) Run(ctx context.Context) error {
 	}
 	f.observe.Gauge("littoral.outbox.dead", "{event}", "Dead letters that nobody has sent again", float64(dead))
 	f.observe.Gauge("littoral.outbox.lag", "s", "Age of the oldest of them", lag.Seconds())
+	taken, err := history.Count(ctx, f.db, job.TakeOver.Event(), recently)
+	if err != nil {
+		return err
+	}
+	f.observe.Gauge("littoral.jobs.takenover", "{job}", "Jobs that went to another agent within ten minutes because a lease had ended", float64(taken))
 	for {
 		n, err := f.db.Sweep(ctx, f.config.Age, f.config.Batch)
 		if err != nil || n < f.config.Batch {

@@ -76,6 +76,9 @@ func run() error {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o644); err != nil {
 		return err
 	}
+	if err := writeEgress(); err != nil {
+		return err
+	}
 	if err := writeWatches(mains); err != nil {
 		return err
 	}

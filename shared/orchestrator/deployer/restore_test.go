@@ -3,8 +3,6 @@ package deployer_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,23 +33,11 @@ func (w *world) backup() (restore func()) {
 	}
 }
 
-// raise changes the database as infra/README.md tells operators to do after a restore.
+// raise marks the jobs as a restore does.
 func (w *world) raise() {
 	w.Helper()
-	page, err := os.ReadFile("../../../infra/README.md")
-	require.NoError(w, err)
-	_, after, _ := strings.Cut(string(page), "\n## Restore from a backup\n")
-	_, after, found := strings.Cut(after, "\n    begin;\n")
-	require.True(w, found)
-	statements, _, found := strings.Cut(after, "    commit;\n")
-	require.True(w, found)
 	w.Must(func(ctx context.Context, tx *store.Tx) error {
-		for statement := range strings.SplitSeq(strings.TrimSpace(statements), ";\n") {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		return nil
+		return job.Restored(ctx, tx, 1_000_000, "deploymentmanager-%")
 	})
 }
 
@@ -66,7 +52,7 @@ func (w *world) newer(a *application.Application) {
 	require.NotNil(w, c)
 	require.Equal(w, "Unknown", c.Status)
 	require.Equal(w, orchestrator.ReasonNewerCopy, c.Reason)
-	require.Contains(w, c.Message, "Restore from a backup")
+	require.Contains(w, c.Message, "Backup and restore")
 	now, err := application.Get(w.Context(), w.DB, a.ID)
 	require.NoError(w, err)
 	_, message := now.Status()

@@ -157,9 +157,10 @@ func (c *Deployer) compare(ctx context.Context, seen orchestrator.Orchestrator, 
 	if err != nil {
 		return err
 	}
+	waits := s.Leaving && !s.Stays
 	carries := j.State == job.Progressing && (orchestrator.Unsupported(j) != nil || // it must be refused, whatever is there
-		outdated(j, &s) && (!s.Leaving || j.Type == job.Delete))
-	mends := j.State != job.Progressing && outdated(j, &s) && !s.Leaving
+		outdated(j, &s) && (!waits || j.Type == job.Delete))
+	mends := j.State != job.Progressing && outdated(j, &s) && !waits
 	if carries || mends {
 		if stands, err := c.stands(ctx, j); err != nil || !stands {
 			return err

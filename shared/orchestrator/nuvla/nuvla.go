@@ -100,7 +100,10 @@ func (n *Nuvla) apply(ctx context.Context, j *job.Job) error {
 	switch {
 	case c.record.Epoch > j.Epoch:
 		return orchestrator.ErrFenced
-	case c.leaving:
+	case c.leaving: // whoever began to remove it may be gone, with a database that was restored since
+		if err := n.erase(ctx, c); err != nil {
+			return err
+		}
 		return orchestrator.ErrLeaving
 	}
 	next, err := render(ctx, j, c)

@@ -50,7 +50,7 @@ func (n *Nuvla) observe(ctx context.Context, j *job.Job) (s orchestrator.Status,
 	case d == nil:
 		return s, nil
 	case s.Leaving:
-		s.Remains = fmt.Sprintf(": %s is %s", d.ID, d.State)
+		s.Remains, s.Stays = fmt.Sprintf(": %s is %s", d.ID, d.State), d.State != stopping
 		return s, nil
 	case d.State == created, d.State == stopped, c.asked && !d.busy():
 		s.Content = "" // a crash left this unfinished, or somebody stopped it: count as outdated, so that it is resumed

@@ -23,6 +23,7 @@ var spoken = map[string]string{
 	"shared/policy/registry.Subject":   "part of the language of policies, which is stored",
 	"shared/policy/registry.Variables": "part of the language of policies, which is stored",
 	"shared/policy/lifecycle.Document": "a descriptor, as text or as the object",
+	"shared/policy/admit.Granted":      "a setting",
 	"shared/policy/preview.Step":       "a duration",
 }
 

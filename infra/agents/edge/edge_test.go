@@ -21,6 +21,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -230,6 +231,21 @@ func TestAnAgentThatCanBeReachedIsWoken(t *testing.T) {
 	s.call(http.MethodDelete, "/jobmanager/groups/"+id+"?stop=true", "", http.StatusAccepted)
 	require.Equal(t, http.StatusAccepted, <-calls)
 	require.Eventually(t, func() bool { return len(s.engine.Containers()) == 0 }, patience, pause)
+}
+
+func TestItAnswersWithTLS(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewTLSServer(http.NotFoundHandler()) // has a certificate, and a client that trusts it
+	t.Cleanup(other.Close)
+	at, err := loopback.Free(t.Context())
+	require.NoError(t, err)
+	end, err := serve(t.Context(), at.String(), http.HandlerFunc((&edge{}).wake), other.TLS.Certificates)
+	require.NoError(t, err)
+	t.Cleanup(end)
+	got, err := other.Client().Post("https://"+at.String()+"/wake", "", http.NoBody)
+	require.NoError(t, err)
+	require.NoError(t, got.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, got.StatusCode)
 }
 
 func TestSettings(t *testing.T) {

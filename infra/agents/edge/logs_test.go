@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -125,6 +127,11 @@ func TestWhatContainersWrite_real(t *testing.T) {
 	}, patience, 50*time.Millisecond, "each container writes a line when it begins")
 	require.Equal(t, []string{"web", "harbour", "harbour-host", "stdout", "hello []"},
 		[]string{all[0].Component, all[0].Cluster, all[0].Node, all[0].Stream, all[0].Line})
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "state", "logs.json"))
+		taken := map[string]time.Time{}
+		return err == nil && json.Unmarshal(text, &taken) == nil && len(taken) == 2
+	}, patience, pause, "it has noted both: killed before, it would bring them once more")
 	m.kill()
 	m.start()
 	m.call(http.MethodPut, "/jobmanager/groups/"+id, replaced(m.images[1]), http.StatusOK)

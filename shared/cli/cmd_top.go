@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 type topCommand struct {
@@ -250,7 +251,7 @@ func (s *session) trends(app string) func() map[part][]float64 {
 						values = append(values, *point[1])
 					}
 				}
-				found[part{c.Labels["icos_app_instance"], c.Labels["icos_app_component"]}] = values
+				found[part{c.Labels[label.AppInstance], c.Labels[label.AppComponent]}] = values
 			}
 		}
 		answer <- found

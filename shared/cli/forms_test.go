@@ -199,10 +199,10 @@ func TestTopDrawsTrends(t *testing.T) {
 	var apps []api.Application
 	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
 	number := func(v float64) *float64 { return &v }
-	h.courses = &api.Courses{Series: []api.Course{{
+	h.answers = map[string]any{"GET /telemetry/series": api.Courses{Series: []api.Course{{
 		Labels: map[string]string{"icos_app_instance": apps[0].ID, "icos_app_component": "web"},
 		Points: [][2]*float64{{number(1), number(0)}, {number(2), number(0.5)}, {number(3), nil}, {number(4), number(1)}},
-	}}}
+	}}}}
 	out := h.ok("top", "apps")
 	require.Contains(t, out, "TREND")
 	require.Contains(t, out, "▁▅█")

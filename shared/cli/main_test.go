@@ -59,7 +59,7 @@ type host struct {
 	drained  string   // the node that telemetry reports as drained
 
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
-	courses    *api.Courses             // what components use; nil = as functions know it
+	answers    map[string]any           // by method and path, instead of what functions answer
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
 }
 
@@ -99,13 +99,6 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		_ = json.NewEncoder(w).Encode(api.Fleet{Clusters: []api.FleetCluster{fleetCluster()}})
 	})
 	mux.HandleFunc("POST /fleet/{command}", h.fleet)
-	mux.HandleFunc("GET /telemetry/series", func(w http.ResponseWriter, r *http.Request) {
-		if h.courses == nil {
-			functions.ServeHTTP(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(h.courses)
-	})
 	mux.HandleFunc("GET /jobmanager/history", func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		h.asked++
@@ -127,6 +120,10 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 				w.WriteHeader(code)
 				return
 			}
+		}
+		if answer := h.answers[r.Method+" "+r.URL.Path]; answer != nil {
+			_ = json.NewEncoder(w).Encode(answer)
+			return
 		}
 		mux.ServeHTTP(w, r)
 	}))
@@ -227,6 +224,7 @@ func run(ctx context.Context, now func() time.Time, env map[string]string, stdin
 		Getenv: func(key string) string { return env[key] },
 		Exec:   func(string, []string, []string) error { return nil },
 		Edit:   edit(env["EDIT"]),
+		Open:   func(context.Context, string) error { return nil },
 	}
 	code := sh.Run(ctx, args)
 	return result{code, out.String(), errs.String()}

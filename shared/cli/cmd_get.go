@@ -199,7 +199,7 @@ func (c *getJobs) Run(s *session) error {
 		header: []string{"ID", "APP", "COMPONENT", "TYPE", "STATE", "TARGET", "AGENT", "AGE"},
 		row: func(j api.Job) []string {
 			return []string{
-				shortJob(j.ID), j.GroupName, j.Component(), kind(&j), j.State, or(j.Targets.String()), or(j.OwnerID), s.age(j.CreatedAt),
+				shortEnd(j.ID), j.GroupName, j.Component(), kind(&j), j.State, or(j.Targets.String()), or(j.OwnerID), s.age(j.CreatedAt),
 			}
 		},
 		steady: []int{3, 4, 5, 6},

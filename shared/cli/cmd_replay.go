@@ -44,7 +44,7 @@ func (c *replayCommand) Run(s *session) error {
 
 const wholeID = 36 // characters
 
-// deadEvent completes the beginning of an event's id.
+// deadEvent completes the end of an event's id, as lists show it, or its beginning.
 func (s *session) deadEvent(given string) (string, error) {
 	if len(given) == wholeID {
 		return given, nil
@@ -58,7 +58,7 @@ func (s *session) deadEvent(given string) (string, error) {
 	}
 	found := map[string]bool{}
 	for i := range letters {
-		if strings.HasPrefix(letters[i].EventID, strings.ToLower(given)) {
+		if id, part := letters[i].EventID, strings.ToLower(given); strings.HasPrefix(id, part) || strings.HasSuffix(id, part) {
 			found[letters[i].EventID] = true
 		}
 	}
@@ -67,7 +67,7 @@ func (s *session) deadEvent(given string) (string, error) {
 			return id, nil
 		}
 	}
-	return "", advise(fmt.Errorf("%d dead letters have an event id that begins with %s", len(found), printable(given)),
+	return "", advise(fmt.Errorf("%d dead letters have an event id that begins or ends with %s", len(found), printable(given)),
 		"List them with: littoral events --dead -o wide")
 }
 
@@ -90,6 +90,12 @@ func (c *eventsCommand) dead(s *session) error {
 	rows := make([][]string, len(letters))
 	for i := range letters {
 		rows[i] = letterRow(&letters[i])
+		if t.wide = c.Output == asWide; !t.wide {
+			rows[i][0], rows[i][1] = s.age(letters[i].At), shortEnd(letters[i].EventID)
+		}
+	}
+	if !t.wide {
+		t.header[0] = "AGE"
 	}
 	if err := t.write(rows...); err != nil {
 		return err

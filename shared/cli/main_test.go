@@ -59,6 +59,7 @@ type host struct {
 	drained  string   // the node that telemetry reports as drained
 
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
+	answers    map[string]any           // by method and path, instead of what functions answer
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
 	series     http.HandlerFunc         // answers about courses; nil = as there is no telemetry
 }
@@ -127,6 +128,10 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 				w.WriteHeader(code)
 				return
 			}
+		}
+		if answer := h.answers[r.Method+" "+r.URL.Path]; answer != nil {
+			_ = json.NewEncoder(w).Encode(answer)
+			return
 		}
 		mux.ServeHTTP(w, r)
 	}))
@@ -227,6 +232,7 @@ func run(ctx context.Context, now func() time.Time, env map[string]string, stdin
 		Getenv: func(key string) string { return env[key] },
 		Exec:   func(string, []string, []string) error { return nil },
 		Edit:   edit(env["EDIT"]),
+		Open:   func(context.Context, string) error { return nil },
 	}
 	code := sh.Run(ctx, args)
 	return result{code, out.String(), errs.String()}

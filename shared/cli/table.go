@@ -251,8 +251,8 @@ func two(a int, unit string, b int, smaller string) string {
 // shortID is the beginning of an application's id that lists show; its namespace ends in it, too.
 func shortID(id string) string { return id[:min(len(id), 8)] }
 
-// shortJob is the end of a job's id that lists show: the beginning is the time, which jobs of one application share.
-func shortJob(id string) string { return id[max(len(id)-8, 0):] }
+// shortEnd is the end of the id of a job or an event, which lists show: the beginning is the time, which those of one application share.
+func shortEnd(id string) string { return id[max(len(id)-8, 0):] }
 
 // or returns text, or "-" for nothing.
 func or(text string) string {

@@ -3,10 +3,13 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/cli"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/logs"
+	"github.com/littoral-project/littoral/shared/logs/files"
 )
 
 // terminal is a pseudo-terminal: the side that programs write to, and what came out at the other.
@@ -54,6 +61,7 @@ func onTerminal(t *testing.T, columns uint16) runner {
 			Getenv: func(key string) string { return env[key] },
 			Exec:   func(string, []string, []string) error { return nil },
 			Edit:   edit(env["EDIT"]),
+			Open:   func(context.Context, string) error { return nil },
 		}
 		code := sh.Run(ctx, args)
 		require.NoError(t, term.Close())
@@ -136,4 +144,74 @@ func TestANarrowTerminal(t *testing.T) {
 			require.Contains(t, strings.Join(strings.Fields(r.out), " "), "needs architecture arm64, the node has amd64; device: needs 1 device")
 		}
 	}
+}
+
+// TestTheOtherCommands shows what the commands print that need more than the host of the examples, through a pipe and on a terminal of 80
+// columns. Those that sign in or start a host are run by test/e2e/login and infra/runner/littoral-up.
+func TestTheOtherCommands(t *testing.T) {
+	t.Parallel()
+	golden(t, "others.golden", runOthers(t, run))
+	golden(t, "others.terminal.golden", visible(runOthers(t, func(
+		ctx context.Context, now func() time.Time, env map[string]string, stdin string, args ...string,
+	) result {
+		r := onTerminal(t, 80)(ctx, now, env, stdin, args...)
+		for text := range strings.SplitSeq(visible(r.out), "\n") {
+			plain := strings.NewReplacer("<red>", "", "<green>", "", "<yellow>", "", "</>", "").Replace(text)
+			if args[0] != "logs" { // whose lines are as they were written
+				require.LessOrEqual(t, len([]rune(plain)), 80, "%s: %s", args, text)
+			}
+		}
+		return r
+	})))
+}
+
+func runOthers(t *testing.T, run runner) string {
+	t.Helper()
+	dir := t.TempDir()
+	h := newHostWith(t, map[string]string{
+		"LOGS_BACKEND": "files", "LOGS_DIR": dir, "CONTROLLER_NAME": "shore",
+		"CONTROLLER_PEERS": `[{"name": "harbour", "address": "http://127.0.0.1:1"}]`,
+	})
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(web), 0o600))
+	h.ok("apply", "-f", file)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for h.work() > 0 {
+		continue
+	}
+	var apps []api.Application
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+	shop := slices.IndexFunc(apps, func(a api.Application) bool { return a.Name == "shop" })
+	var policies []api.Policy
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "policies", "-o", "json")), &policies))
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	require.NoError(t, files.New(files.Options{Dir: dir}).Write(t.Context(), []logs.Entry{{
+		At: time.Now(), Application: apps[shop].ID, Component: "web", Cluster: "edge", Node: "edge-1", Pod: "web-1", Container: "web",
+		Stream: "stdout", Line: strings.Repeat("a long line ", 10),
+	}}))
+	e, err := events.New(t.Context(), "/functions/jobmanager-group-create", events.ApplicationSubmitted, apps[shop].ID,
+		events.Application{Name: "shop"})
+	require.NoError(t, err)
+	h.die(e, "matchmaker-place", "422", `{"detail": "the matchmaker takes nothing that it cannot read, and says why at some length"}`)
+	value, series := 0.97, 1
+	h.answers = map[string]any{"POST /polman/registry/api/v1/render": api.Shown{
+		Expr: `avg by (icos_host_name) (node_cpu_usage{icos_app_name="shop"}) > 0.9`, ViolatedIf: "> 0.9", Series: &series, Violating: &series,
+		Value: &value, Samples: []api.Sample{{Labels: map[string]string{"icos_host_name": "edge-1"}, Value: value}},
+	}, "POST /polman/registry/api/v1/backtest": api.Past{Evaluations: 240, Episodes: []api.Episode{{
+		Labels: map[string]string{"icos_host_name": "edge-1", "icos_app_component": "web"}, From: at, FiredAt: at.Add(time.Minute),
+		To: at.Add(time.Hour), Peak: &value,
+	}}, Forecast: &api.Foreseen{Ahead: "30m", Violations: 2, Earlier: 1, SecondsEarlier: 900, InVain: 1}}}
+	env := map[string]string{"LITTORAL_SERVER": h.url, "LITTORAL_HOME": t.TempDir(), "LITTORAL_TOKEN": h.sys.Token("admin")}
+	var tr transcript
+	for _, line := range []string{
+		"scale web front 3", "logs shop", "policy render " + policies[0].ID, "policy backtest " + policies[0].ID + " --since 6h", "events --dead",
+		"replay " + e.ID(), "drain edge-2 --deadline 5m", "move shop --to harbour", "get handovers", "explain -f " + file, "console",
+	} {
+		args := strings.Fields(line)
+		r := run(t.Context(), func() time.Time { return h.now }, env, "", args...)
+		require.Zero(t, r.code, "%s: %s%s", line, r.out, r.err)
+		tr.add(r, args...)
+	}
+	text := strings.ReplaceAll(tr.String(), file, "web.yaml")
+	return clockOnly.ReplaceAllString(hideTraces(text), "12:00:00")
 }

@@ -6,6 +6,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 type Options struct {
 	Dir       string        // of the storage; created if missing
 	Retention time.Duration // how long samples are kept; 0 = DefaultRetention
+	Disorder  time.Duration // how much older than the newest of its series a sample may be; 0 = ten minutes
 	Log       *slog.Logger  // gets warnings and errors; nil = none
 }
 
@@ -95,7 +97,7 @@ func Open(o Options) (*Server, error) {
 	settings.MinBlockDuration = blockRange.Milliseconds()
 	settings.MaxBlockDuration = max(blockRange, o.Retention/3).Milliseconds()
 	settings.MaxBytes = maxBytes
-	settings.OutOfOrderTimeWindow = disorder.Milliseconds()
+	settings.OutOfOrderTimeWindow = cmp.Or(o.Disorder, disorder).Milliseconds()
 	settings.WALCompression = compression.Snappy
 	db, err := tsdb.Open(o.Dir, log, nil, settings, tsdb.NewDBStats())
 	if err != nil {

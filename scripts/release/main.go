@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.out, "out", "", "folder (default dist/VERSION)")
 	flags.StringVar(&r.at, "at", "https://github.com/littoral-project/littoral/releases/download", "where users will find the folders of releases")
 	flags.StringVar(&r.images, "images", "ghcr.io/littoral-project/littoral", "repository that the images will be pushed to")
-	parts := flags.String("parts", strings.Join([]string{partPrograms, partAgents, partImages}, ","), "what is built")
+	parts := flags.String("parts", strings.Join([]string{partPrograms, partAgents, partImages}, ","), "what is built; an agent alone by its name")
 	systems := flags.String("systems", "", "os/arch of programs and agents (default: all)")
 	overlays := flags.String("overlays", "edge,cloud,lighthouse", "whose manifests are made")
 	flags.StringVar(&r.ko, "ko", "bin/tools/ko", "what builds images")
@@ -102,6 +102,9 @@ func run(ctx context.Context, args []string) error {
 		make, known := map[string]func(context.Context) error{
 			partPrograms: r.programs, partAgents: r.agents, partImages: r.manifests,
 		}[part]
+		if i := slices.IndexFunc(alone, func(p program) bool { return p.name == part }); i >= 0 {
+			make, known = func(ctx context.Context) error { return r.separate(ctx, alone[i]) }, true
+		}
 		if !known {
 			return fmt.Errorf("there is no part %q", part)
 		}

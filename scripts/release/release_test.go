@@ -43,7 +43,7 @@ func TestARelease(t *testing.T) { //nolint:paralleltest // it runs in the root o
 	out := func(name string) string {
 		to := filepath.Join(dir, name)
 		require.NoError(t, run(t.Context(), []string{
-			"-version", version, "-dirty", "-parts", "agents,images", "-systems", "linux/amd64", "-overlays", "lighthouse",
+			"-version", version, "-dirty", "-parts", "littoral-probe,images", "-systems", "linux/amd64", "-overlays", "lighthouse",
 			"-images", "registry.example/littoral", "-ko", ko, "-key", keyFile, "-out", to,
 		}))
 		return to

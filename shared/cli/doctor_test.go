@@ -92,10 +92,10 @@ func TestDoctor(t *testing.T) {
 		"no key":                      {script: `[ "$4" != secret ] || { echo DATABASE_URL; exit 0; }`, wrong: "secret", says: "EVENT_KEY"},
 		"a Trigger that waits":        {script: `case "$4" in trigger.*) echo '{"items": [{"metadata": {"name": "place"}, "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no Broker"}]}}]}'; exit 0 ;; esac`, wrong: "trigger", says: "place is not ready: no Broker"},
 		"no function":                 {script: `case "$4" in service.*) echo '{"items": []}'; exit 0 ;; esac`, wrong: "service", says: "none"},
-		"a migration that failed":     {script: `case "$4" in job.*) echo '{"items": [{"metadata": {"name": "migrate"}, "status": {"failed": 3}}]}'; exit 0 ;; esac`, wrong: "schema", says: "not migrated"},
-		"a schema that is older": {script: `case "$4" in
-job.*) echo '{"items": [{"metadata": {"name": "migrate", "labels": {"app.kubernetes.io/version": "v1.2.9"}}, "status": {"succeeded": 1}}]}'; exit 0 ;;
-service.*) echo '{"items": [{"metadata": {"name": "a", "labels": {"app.kubernetes.io/version": "v1.3.0"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}'; exit 0 ;;
+		"a migration that failed":     {script: `case "$3 $4" in "get jobs."*) echo '{"items": [{"metadata": {"name": "migrate"}, "status": {"failed": 3}}]}'; exit 0 ;; esac`, wrong: "schema", says: "not migrated"},
+		"a schema that is older": {script: `case "$3 $4" in
+"get jobs."*) echo '{"items": [{"metadata": {"name": "migrate", "labels": {"app.kubernetes.io/version": "v1.2.9"}}, "status": {"succeeded": 1}}]}'; exit 0 ;;
+"get service."*) echo '{"items": [{"metadata": {"name": "a", "labels": {"app.kubernetes.io/version": "v1.3.0"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}'; exit 0 ;;
 esac`, wrong: "schema", says: "of v1.2.9, and functions are of v1.3.0"},
 		"two versions": {script: `case "$4" in service.*) echo '{"items": [
 {"metadata": {"name": "a", "labels": {"app.kubernetes.io/version": "v1.2.9"}}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}},

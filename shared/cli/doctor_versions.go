@@ -79,7 +79,7 @@ func (p *patient) skew(before bool) {
 
 // schema checks that the database was migrated by the version of the functions, or a later one.
 func (p *patient) schema(functions deployed) {
-	jobs, err := p.deployed("job.batch")
+	jobs, err := p.deployed("jobs.batch")
 	if err != nil {
 		p.note("schema", unsure, err.Error(), "")
 		return

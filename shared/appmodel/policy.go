@@ -33,7 +33,7 @@ type Policy struct {
 	Pending     time.Duration  `json:"pending,omitempty"`  // properties.pendingInterval
 	Forecast    time.Duration  `json:"forecast,omitempty"` // how far ahead a violation counts; 0 = not before it happens
 
-	Confirm     bool           `json:"confirm,omitempty"`  // the remediation waits for a person's word
+	Confirm bool `json:"confirm,omitempty"` // the remediation waits for a person's word
 
 	Score        int           `json:"score,omitempty"` // least SCA score, 0 to 100
 	Level        string        `json:"level,omitempty"` // high, medium or low; empty when a threshold was given

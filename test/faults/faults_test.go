@@ -79,7 +79,7 @@ func sweep(t *testing.T, open func(*testing.T) *world, chain func(*world, func(s
 	reference.repeatAll()
 	same(t, end, reference.dump(), "delivering everything again changed the state")
 
-	plans := schedule(t, reference.passed, sampled)
+	plans := schedule(t, os.Getenv("LITTORAL_FAULTS"), reference.passed, sampled)
 	var covered atomic.Int64
 	t.Run("killed", func(t *testing.T) {
 		slots := make(chan struct{}, workers)
@@ -102,14 +102,14 @@ func sweep(t *testing.T, open func(*testing.T) *world, chain func(*world, func(s
 }
 
 // schedule says for each run at which boundary of each step the functions are killed, so that all runs together cover all
-// boundaries, each once, or as many as fit into fewer runs: as LITTORAL_FAULTS says, or else the number given.
-func schedule(t *testing.T, boundaries map[string]int, runs int) (plans []map[string]int) {
+// boundaries, each once, or as many as fit into fewer runs: all or the number asked for, or else the number given.
+func schedule(t *testing.T, asked string, boundaries map[string]int, runs int) (plans []map[string]int) {
 	t.Helper()
 	most := 0
 	for _, n := range boundaries {
 		most = max(most, n)
 	}
-	switch asked := os.Getenv("LITTORAL_FAULTS"); asked {
+	switch asked {
 	case "":
 	case "all":
 		runs = most
@@ -132,10 +132,9 @@ func schedule(t *testing.T, boundaries map[string]int, runs int) (plans []map[st
 }
 
 func TestScheduleCoversEachBoundaryOnce(t *testing.T) {
-	t.Setenv("LITTORAL_FAULTS", "all")
 	steps := map[string]int{"submit": 7, "drain": 3, "look": 1, "nothing": 0}
 	seen := map[string]int{}
-	plans := schedule(t, steps, sampled)
+	plans := schedule(t, "all", steps, sampled)
 	for _, plan := range plans {
 		for step, at := range plan {
 			seen[fmt.Sprint(step, " ", at)]++
@@ -146,8 +145,7 @@ func TestScheduleCoversEachBoundaryOnce(t *testing.T) {
 	for at, n := range seen {
 		require.Equal(t, 1, n, at)
 	}
-	t.Setenv("LITTORAL_FAULTS", "2")
-	require.Equal(t, []map[string]int{{"submit": 1, "drain": 1}, {"submit": 4, "drain": 2, "look": 1}}, schedule(t, steps, sampled))
+	require.Equal(t, []map[string]int{{"submit": 1, "drain": 1}, {"submit": 4, "drain": 2, "look": 1}}, schedule(t, "2", steps, sampled))
 }
 
 func sum(boundaries map[string]int) (total int) {

@@ -361,7 +361,7 @@ func TestKilledWhileHandedOver(t *testing.T) {
 			delete(w.passed, submitted)
 			delete(w.passed, atHome)
 			total += sum(w.passed)
-			plans := schedule(t, w.passed, sampledMoves)
+			plans := schedule(t, os.Getenv("LITTORAL_FAULTS"), w.passed, sampledMoves)
 			runs += len(plans)
 			for i, plan := range plans {
 				t.Run(fmt.Sprintf("%s, run %d", sideNames[side], i+1), func(t *testing.T) {

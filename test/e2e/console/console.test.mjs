@@ -428,6 +428,21 @@ test("controllers that the lighthouse knows are listed with their health", async
   assert.deepEqual(page.complaints, []);
 });
 
+test("lists of several pages are shown whole", async (t) => {
+  for (const name of ["paged-a", "paged-b", "paged-c"]) await submit(t, name);
+  const page = await open(t, "viewer");
+  let pages = 0;
+  await page.route(/\/jobmanager\/groups\?/, (route) => {
+    pages++;
+    return route.continue({ url: route.request().url().replace("limit=1000", "limit=2") });
+  });
+  await page.goto(`${server}/console/#/applications`);
+  await page.reload();
+  for (const name of ["paged-a", "paged-b", "paged-c"]) await page.getByRole("link", { name, exact: true }).waitFor();
+  assert.ok(pages > 1, "it has one page");
+  assert.deepEqual(page.complaints, []);
+});
+
 test("what happens appears in every tab without a reload", async (t) => {
   const [one, two] = [await open(t, "viewer"), await open(t, "viewer")];
   const app = await submit(t, "appears");

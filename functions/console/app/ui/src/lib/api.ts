@@ -89,6 +89,21 @@ export interface Call {
 
 /** call sends a request as the user who is signed in and returns the answer, or throws a Problem. */
 export async function call<T>(path: string, c: Call = {}): Promise<T> {
+  return (await ask<T>(path, c)).body;
+}
+
+/** all reads every page of a list: an answer that is not the last one names the next in its header Link. */
+async function all<T>(path: string, c: Call = {}): Promise<T[]> {
+  const list: T[] = [];
+  for (let next: string | undefined = path; next; ) {
+    const { body, link }: { body: T[]; link: string } = await ask<T[]>(next, c);
+    list.push(...body);
+    next = /<([^>]+)>;\s*rel="?next"?/.exec(link)?.[1];
+  }
+  return list;
+}
+
+async function ask<T>(path: string, c: Call): Promise<{ body: T; link: string }> {
   const headers: Record<string, string> = { Accept: "application/json", ...c.headers };
   if (c.body !== undefined) headers["Content-Type"] = c.type ?? "application/json";
   let answer: Response;
@@ -100,7 +115,7 @@ export async function call<T>(path: string, c: Call = {}): Promise<T> {
   }
   if (answer.ok) {
     const body = await answer.text();
-    return (body ? JSON.parse(body) : undefined) as T;
+    return { body: (body ? JSON.parse(body) : undefined) as T, link: answer.headers.get("Link") ?? "" };
   }
   throw await refusal(answer);
 }
@@ -124,7 +139,7 @@ const yaml = "application/yaml";
 const seen = (version?: number): Call => ({ method: "PUT", ...(version ? { headers: { "If-Match": `"${version}"` } } : {}) });
 
 export const api = {
-  applications: (signal?: AbortSignal) => call<Application[]>("/jobmanager/groups?manifests=false", signal ? { signal } : {}),
+  applications: (signal?: AbortSignal) => all<Application>("/jobmanager/groups?manifests=false&limit=1000", signal ? { signal } : {}),
   application: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}`),
   create: (body: string, key: string) =>
     call<Application>("/jobmanager/groups", { method: "POST", body, type: yaml, headers: { "Idempotency-Key": key } }),
@@ -154,7 +169,7 @@ export const api = {
   taxonomy: () => call<Taxonomy>("/aggregator/"),
   history: (query: Record<string, string | number>) =>
     call<Entry[]>(`/jobmanager/history?${new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)]))}`),
-  policies: (app?: string) => call<Policy[]>(`${registry}/policies/${app ? `?app=${id(app)}` : ""}`),
+  policies: (app?: string) => all<Policy>(`${registry}/policies/?limit=1000${app ? `&app=${id(app)}` : ""}`),
   activate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/activate`, { method: "POST" }),
   deactivate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/deactivate`, { method: "POST" }),
   removePolicy: (key: string) => call<Policy>(`${registry}/policies/${id(key)}`, { method: "DELETE" }),

@@ -1,4 +1,4 @@
-import{$ as e,B as t,D as n,E as r,F as i,G as a,H as o,I as s,K as c,L as l,M as u,O as d,P as f,Q as p,S as m,T as h,U as g,V as _,W as v,X as y,Y as b,_ as x,b as S,d as C,g as w,i as ee,j as T,l as te,m as ne,n as E,p as re,s as D,t as O,u as ie,y as ae,z as k}from"./disclose-version-D3MdjpZj.js";import{a as oe,c as se,d as A,i as ce,l as le,o as ue,r as de,s as fe,u as pe}from"./index-6Su5tNIu.js";import{Descriptor as me}from"./descriptor-WYwHZrfb.js";import{t as he}from"./text-YRCusqgK.js";var ge=[{name:`Component: one container`,yaml:`name: web
+import{$ as e,B as t,D as n,E as r,F as i,G as a,H as o,I as s,K as c,L as l,M as u,O as d,P as f,Q as p,S as m,T as h,U as g,V as _,W as v,X as y,Y as b,_ as x,b as S,d as C,g as w,i as ee,j as T,l as te,m as ne,n as E,p as re,s as D,t as O,u as ie,y as ae,z as k}from"./disclose-version-D3MdjpZj.js";import{a as oe,c as se,d as A,i as ce,l as le,o as ue,r as de,s as fe,u as pe}from"./index-BtjSqC8j.js";import{Descriptor as me}from"./descriptor-WYwHZrfb.js";import{t as he}from"./text-YRCusqgK.js";var ge=[{name:`Component: one container`,yaml:`name: web
 description: a web page
 components:
   - name: web

@@ -89,7 +89,7 @@ func (a *Action) Suggest(ctx context.Context, tx *store.Tx) error {
 }
 
 // Confirm has a suggestion carried out. Twice is no fault. The error is NotFound without such a suggestion, and Conflict if it was
-// dismissed or its violation has ended; the suggestion ends with the latter.
+// dismissed or its violation has ended.
 func Confirm(ctx context.Context, tx *store.Tx, violation uuid.UUID, by string) error {
 	a, err := suggested(ctx, tx, violation)
 	if err != nil || a.ConfirmedBy != "" {

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,10 +15,10 @@ import (
 
 	"github.com/littoral-project/littoral/shared/logs"
 	"github.com/littoral-project/littoral/shared/logs/victorialogs"
-	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
+	"github.com/littoral-project/littoral/test/logserver"
 )
 
 // TestTheTaxonomyComesThroughTheGateway: the real leaf pushes to it, as an agent that it is not; what the controller's Prometheus then
@@ -71,24 +70,10 @@ func TestTheTaxonomyComesThroughTheGateway(t *testing.T) {
 // TestLogsAreReadAgain: what a container writes reaches a real VictoriaLogs, and is read there as the application's.
 func TestLogsAreReadAgain(t *testing.T) {
 	t.Parallel()
-	program := os.Getenv("LITTORAL_VICTORIALOGS")
-	if program == "" {
-		t.Skip("a real VictoriaLogs is not built: make e2e-collector")
-	}
-	address, err := loopback.Free(t.Context())
-	require.NoError(t, err)
-	server := exec.Command(program, "-httpListenAddr="+address.String(), "-storageDataPath="+t.TempDir(), "-loggerLevel=ERROR")
-	server.Stderr = os.Stderr
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGTERM)
-		_ = server.Wait()
-	})
-	remote, err := logs.NewRemote("http://"+address.String(), http.Header{}, http.DefaultClient)
-	require.NoError(t, err)
+	address, remote := logserver.VictoriaLogs(t)
 	store := victorialogs.New(remote)
 
-	w := newPipelineWith(t, func(s *Site) { s.Logs = "http://" + address.String() + "/insert/opentelemetry/v1/logs" })
+	w := newPipelineWith(t, func(s *Site) { s.Logs = address + "/insert/opentelemetry/v1/logs" })
 	id := strings.Repeat("0123456789abcdef", 4)
 	require.NoError(t, os.Mkdir(filepath.Join(w.site.Containers, id), 0o755))
 	add := func(text string) {

@@ -160,14 +160,14 @@ func TestTopDrawsTheLastHour(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
 	require.Regexp(t, `hub-1 .* ▁\n`, h.ok("top", "nodes"), "one value")
 	var asked []string
-	h.series = func(w http.ResponseWriter, r *http.Request) {
+	h.answers = map[string]any{"GET /telemetry/series": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		asked = append(asked, q.Get("use")+q.Get("query")+" "+q.Get("since")+" "+q.Get("step"))
 		labels := map[string]string{"icos_host_id": "machine-1", "icos_app_instance": apps[0].ID, "icos_app_component": "web"}
 		_ = json.NewEncoder(w).Encode(map[string]any{"query": "", "step": 300, "series": []any{
 			map[string]any{"labels": labels, "points": [][]any{{1, 0}, {2, 50}, {3, nil}, {4, 99}}},
 		}})
-	}
+	})}
 	require.Regexp(t, `hub-1 .* ▁▅█\n`, h.ok("top", "nodes"))
 	require.Regexp(t, `shop +web .* ▁▅█ `, h.ok("top", "apps"))
 	require.Equal(t, []string{

@@ -59,9 +59,8 @@ type host struct {
 	drained  string   // the node that telemetry reports as drained
 
 	pods       func(*topology.Taxonomy) // adds pods; nil = there are none
-	answers    map[string]any           // by method and path, instead of what functions answer
+	answers    map[string]any           // by method and path, instead of what functions answer: a document or an http.HandlerFunc
 	staleAfter float64                  // seconds; the aggregator's setting, 0 for none
-	series     http.HandlerFunc         // answers about courses; nil = as there is no telemetry
 }
 
 func newHost(t *testing.T) *host {
@@ -110,13 +109,6 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 		}
 		functions.ServeHTTP(w, r)
 	})
-	mux.HandleFunc("GET /telemetry/series", func(w http.ResponseWriter, r *http.Request) {
-		if h.series != nil {
-			h.series(w, r)
-			return
-		}
-		functions.ServeHTTP(w, r)
-	})
 	mux.Handle("/", functions)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.onPath != nil {
@@ -129,11 +121,14 @@ func newHostWith(t *testing.T, given map[string]string) *host {
 				return
 			}
 		}
-		if answer := h.answers[r.Method+" "+r.URL.Path]; answer != nil {
+		switch answer := h.answers[r.Method+" "+r.URL.Path].(type) {
+		case nil:
+			mux.ServeHTTP(w, r)
+		case http.HandlerFunc:
+			answer(w, r)
+		default:
 			_ = json.NewEncoder(w).Encode(answer)
-			return
 		}
-		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	h.url = server.URL

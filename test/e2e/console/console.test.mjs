@@ -443,6 +443,88 @@ test("lists of several pages are shown whole", async (t) => {
   assert.deepEqual(page.complaints, []);
 });
 
+test("a part that cannot be read hides no other, and is there when it can be read again", async (t) => {
+  const page = await open(t, "viewer");
+  let broken = true;
+  await page.route(/\/jobmanager\/groups\?/, (route) => (broken ? route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ title: "broken", detail: "it is broken on purpose" }) }) : route.continue()));
+  await page.route(/\/polman\/registry\/api\/v1\/policies/, () => {}); // which is never answered
+  await page.reload();
+  await page.getByText("4 nodes · 72 cores").waitFor();
+  await page.getByText("The applications could not be read: it is broken on purpose.").first().waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0, "the connection is there");
+  await page.screenshot({ path: join(shots, "failed-light.png") });
+  await page.goto(`${server}/console/#/continuum/cloud/cloud-1`);
+  await page.getByRole("heading", { name: "cloud/cloud-1" }).waitFor();
+  await page.getByText("zone=core").waitFor();
+  await page.locator(".cells[data-nodes='12'] canvas").waitFor();
+  broken = false;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("No component of an application.").waitFor();
+  await page.getByText("could not be read").waitFor({ state: "detached" });
+  assert.deepEqual(page.complaints, []);
+});
+
+test("what changes is read by itself, and each list once", async (t) => {
+  const app = await submit(t, "itself");
+  const page = await open(t, "viewer");
+  const asked = [];
+  page.on("request", (r) => /jobmanager\/groups|policies|aggregator/.test(r.url()) && asked.push(new URL(r.url())));
+  await page.goto(`${server}/console/#/continuum`);
+  await page.reload();
+  await page.locator(".cells[data-nodes='12'] canvas").waitFor();
+  await page.getByRole("option", { name: "itself/web" }).waitFor({ state: "attached" });
+  const lists = () => asked.filter((u) => u.pathname === "/jobmanager/groups" && !u.searchParams.has("app")).length;
+  assert.equal(lists(), 1);
+  assert.equal(asked.filter((u) => /policies/.test(u.pathname)).length, 0, "this page shows no policies");
+  assert.ok(asked.filter((u) => u.pathname === "/aggregator/").every((u) => !/labels|location|pod/.test(u.searchParams.get("keys"))), "this page shows none of these");
+  await page.goto(`${server}/console/#/applications`);
+  await page.getByRole("row", { name: /itself.*Available/ }).waitFor();
+  await api("admin", "PUT", `/jobmanager/groups/stop/${app.id}`);
+  await page.getByRole("row", { name: /itself.*Stopp/ }).waitFor();
+  assert.equal(lists(), 1, "the list was read once");
+  assert.ok(asked.some((u) => u.searchParams.get("app")?.split(",").includes(app.id)));
+  await api("admin", "DELETE", `/jobmanager/groups/${app.id}?stop=true`);
+  await page.getByRole("link", { name: "itself", exact: true }).waitFor({ state: "detached" });
+  assert.equal(lists(), 1);
+  assert.deepEqual(page.complaints, []);
+});
+
+test("of a thousand applications those are drawn that are to be seen", async (t) => {
+  await submit(t, "many");
+  const page = await open(t, "viewer");
+  await page.route(/\/jobmanager\/groups\?/, async (route) => {
+    const answer = await route.fetch();
+    const all = await answer.json();
+    const one = all.find((a) => a.appName === "many");
+    if (!one || new URL(route.request().url()).searchParams.has("app")) return route.fulfill({ response: answer });
+    const more = Array.from({ length: 1000 }, (_, i) => ({ ...one, id: `00000000-0000-4000-8000-${String(i).padStart(12, "0")}`, appName: `one-of-many-${i}`, jobs: [] }));
+    return route.fulfill({ response: answer, json: more });
+  });
+  await page.goto(`${server}/console/#/applications`);
+  await page.reload();
+  await page.getByRole("link", { name: "one-of-many-0", exact: true }).waitFor();
+  const table = page.getByRole("table");
+  assert.equal(await table.getAttribute("aria-rowcount"), "1001");
+  assert.ok(await table.locator("tbody tr").count() < 200);
+  await page.screenshot({ path: join(shots, "many-light.png") });
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+  const last = page.getByRole("link", { name: "one-of-many-999", exact: true });
+  await last.waitFor();
+  assert.equal(await last.locator("xpath=ancestor::tr").getAttribute("aria-rowindex"), "1001");
+  assert.ok(await table.locator("tbody tr").count() < 200);
+  // By the keyboard, too: what has the focus stays there, and the next row is there to go to.
+  await last.focus();
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press("Shift+Tab");
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // nobody types faster
+  }
+  await page.waitForFunction(() => document.activeElement?.textContent === "one-of-many-959");
+  await page.getByLabel("Filter by name").fill("many-77");
+  await page.getByRole("link", { name: "one-of-many-770", exact: true }).waitFor();
+  assert.equal(await table.getAttribute("aria-rowcount"), "12");
+  assert.deepEqual(page.complaints, []);
+});
+
 test("what happens appears in every tab without a reload", async (t) => {
   const [one, two] = [await open(t, "viewer"), await open(t, "viewer")];
   const app = await submit(t, "appears");

@@ -345,7 +345,7 @@ func (p *patient) objects() {
 		case len(list.Items) == 0:
 			p.note(check, faulty, "there is none", "make deploy creates them")
 		case unready == 0:
-			p.note(check, fine, fmt.Sprintf("all %d are ready", len(list.Items)), "")
+			p.note(check, fine, fmt.Sprintf("%d of %[1]d ready", len(list.Items)), "")
 		}
 	}
 }

@@ -357,6 +357,7 @@ func TestOpenClusterManagement(t *testing.T) {
 		order := func(node, how string) {
 			require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/matchmaker/nodes/"+node+"/"+how, "", nil))
 		}
+		c.seen() // the last look was while edge1 was cut off
 		order("edge1/edge1-b", "cordon")
 		order("cluster1/lab", "drain")
 		require.Equal(t, "edge1-a", c.runsAt("edge1").Targets.Node)

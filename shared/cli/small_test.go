@@ -134,7 +134,7 @@ func TestFleetRow_saysWhoIsHeard(t *testing.T) {
 		"silent":      {node: api.FleetNode{Silent: true, Tells: "none"}},
 		"half silent": {node: api.FleetNode{Tells: "node"}},
 	} {
-		require.Equal(t, want, fleetRow(&of.cluster, &of.node, false)[2])
+		require.Equal(t, want, fleetRow(&of.cluster, &of.node)[2])
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFleetRow_saysWhoseComponentsRun(t *testing.T) {
 	copies := []api.FleetCopy{
 		{Application: "shop", Component: "web"}, {Application: "blog", Component: "web"}, {Application: "shop", Component: "web"},
 	}
-	row := fleetRow(&api.FleetCluster{}, &api.FleetNode{Copies: copies}, false)
+	row := fleetRow(&api.FleetCluster{}, &api.FleetNode{Copies: copies})
 	require.Equal(t, "blog/web,shop/web", row[len(row)-1])
 }
 

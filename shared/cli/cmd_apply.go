@@ -182,7 +182,7 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 	case c.App != "":
 		return s.application(s.ctx, c.App)
 	}
-	header, err := descriptor.ParseHeader(document)
+	header, err := descriptor.ParseHeader(document, nil)
 	if err != nil || header.Name == "" {
 		return nil, nil
 	}

@@ -84,6 +84,10 @@ type Content struct {
 	Name       string           `json:"name"`
 	Dialect    appmodel.Dialect `json:"dialect"`
 	Descriptor string           `json:"descriptor"`
+
+	// Needs is what its compose files ask for. A controller that does not send it knows of none.
+	Needs []appmodel.ComposeNeeds `json:"composeNeeds,omitempty"`
+
 	Owner      string           `json:"owner"`
 	Version    int64            `json:"version"`
 }

@@ -83,7 +83,7 @@ func (c *explainCommand) ask(s *session) (*api.Answer, string, error) {
 			return nil, "", err
 		}
 		answer, err := s.client.Explain(s.ctx, document)
-		header, _ := descriptor.ParseHeader(document) // the server says better what is wrong with it
+		header, _ := descriptor.ParseHeader(document, nil) // the server says better what is wrong with it
 		return answer, header.Name, err
 	case c.File == "" && len(app) == 1:
 		a, err := s.application(s.ctx, app[0])

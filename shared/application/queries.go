@@ -43,7 +43,7 @@ from applications a where a.owner = $1 and a.idempotency_key = $2`
 	// The descriptor, which may be large, is in no listing.
 	selectList = `select a.id, a.name, a.description, a.namespace, a.dialect, '' as descriptor, null::jsonb as compose_needs, ` + desiredNow + `, a.version, a.judged,
   a.owner, a.created_at, a.updated_at, a.unwatched, a.unwatched_at, a.away from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
-and ($3 = '' or a.name = $3 or a.id::text = $3)
+and ($3 = '' or a.name = $3 or a.id::text = any(string_to_array($3, ',')))
 and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.application_id = a.id and j.cleans is null
   and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
 order by a.created_at, a.id limit $7`

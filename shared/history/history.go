@@ -39,8 +39,12 @@ const (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	// Filters are added as they are given. With one statement for all filters Postgres would soon keep a generic plan, which
 	// reads everybody's history to find that of one application.
-	list = `select id, at, application_id, coalesce((select name from applications a where a.id = application_id), '') as application, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where id > $1 and id <= $2`
+	list  = listed + `data` + listedFrom
+	light = listed + `null::json as data` + listedFrom
+
+	listed = `select id, at, application_id, coalesce((select name from applications a where a.id = application_id), '') as application, job_id, component, event, from_state, to_state, message, cause, trace_id, `
+
+	listedFrom = ` from history where id > $1 and id <= $2`
 )
 
 // Record writes the entry with the commit of the transaction; cause and trace come from ctx. If Postgres refuses the
@@ -60,11 +64,7 @@ func (e Entry) Size() int { return len(e.Component) + len(e.Message) + len(e.Cau
 func After(
 	ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]Entry, error) {
-	upTo, ok, err := visibleUpTo(ctx, q)
-	if err != nil || !ok {
-		return []Entry{}, err // the caller asks again
-	}
-	entries, _, err := page(ctx, q, "order by id", after, upTo, application, limit, events)
+	entries, _, err := Read(ctx, q, &Query{Application: application, After: max(after, 0), Limit: limit, Events: events})
 	return entries, err
 }
 
@@ -73,14 +73,25 @@ func After(
 func Before(
 	ctx context.Context, q store.Querier, application *uuid.UUID, before int64, limit int, events ...string,
 ) (entries []Entry, cut bool, err error) {
+	return Read(ctx, q, &Query{Application: application, After: -1, Before: before, Limit: limit, Events: events})
+}
+
+// Read lists what is wanted: as After if that is not negative, else as Before.
+func Read(ctx context.Context, q store.Querier, want *Query) (entries []Entry, cut bool, err error) {
 	upTo, ok, err := visibleUpTo(ctx, q)
 	if err != nil {
 		return nil, false, err
 	}
+	if want.After >= 0 {
+		if !ok {
+			return []Entry{}, false, nil // the caller asks again
+		}
+		return page(ctx, q, "order by id", want, want.After, upTo)
+	}
 	if !ok {
 		upTo = math.MaxInt64 // better all there is than nothing
 	}
-	entries, cut, err = page(ctx, q, "order by id desc", 0, min(upTo, before-1), application, limit, events)
+	entries, cut, err = page(ctx, q, "order by id desc", want, 0, min(upTo, want.Before-1))
 	slices.Reverse(entries)
 	return entries, cut, err
 }
@@ -118,15 +129,18 @@ func Recorded(ctx context.Context, q store.Querier, application uuid.UUID, event
 }
 
 func page(
-	ctx context.Context, q store.Querier, order string, after, upTo int64, application *uuid.UUID, limit int, events []string,
+	ctx context.Context, q store.Querier, order string, want *Query, after, upTo int64,
 ) (entries []Entry, cut bool, err error) {
-	sql, args := list, []any{after, upTo, limit}
-	if application != nil {
-		args = append(args, *application)
+	sql, args := list, []any{after, upTo, want.Limit}
+	if want.Light {
+		sql = light
+	}
+	if want.Application != nil {
+		args = append(args, *want.Application)
 		sql += fmt.Sprintf(" and application_id = $%d", len(args))
 	}
-	if len(events) > 0 {
-		args = append(args, events)
+	if len(want.Events) > 0 {
+		args = append(args, want.Events)
 		sql += fmt.Sprintf(" and event = any($%d)", len(args))
 	}
 	sql += " " + order + " limit $3"

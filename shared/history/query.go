@@ -9,4 +9,5 @@ type Query struct {
 	Before      int64      // the newest ones with a lower id
 	Limit       int
 	Events      []string // of these kinds; none = all
+	Light       bool     // without their data
 }

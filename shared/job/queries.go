@@ -58,7 +58,7 @@ and j.cleans is null order by j.id for update of j`
 
 	listed = from + `where (j.created_at, j.id) > ($1, $2)
 and ($3 = '' or j.state = $3) and ($4 = '' or j.orchestrator = $4) and ($5 = '' or j.owner_id = $5)
-and ($6 = '' or a.name = $6 or a.id::text = $6)
+and ($6 = '' or a.name = $6 or a.id::text = any(string_to_array($6, ',')))
 and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
 order by j.created_at, j.id limit $7`
 
@@ -226,7 +226,7 @@ type Filter struct {
 	State        string
 	Orchestrator string
 	Owner        string // agent
-	Application  string // name or id
+	Application  string // name or id, or ids with commas between
 	Light        bool   // without the manifests of jobs
 }
 

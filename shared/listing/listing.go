@@ -45,14 +45,15 @@ func jobs(q *function.Query) (job.Filter, paging.Page) {
 }
 
 // History reads the query of a request: ?after= or ?before= and ?limit=, ?app= narrows to one application, ?event= to one
-// kind of event or several, with commas between. The error is Malformed.
+// kind of event or several, with commas between, ?data=false leaves out their data. The error is Malformed.
 func History(r *http.Request) (history.Query, error) {
-	query := function.NewQuery(r, "app", "after", "before", "limit", "event")
+	query := function.NewQuery(r, "app", "after", "before", "limit", "event", "data")
 	q := history.Query{
 		Application: query.ID("app"),
 		After:       query.Int("after", -1, 0, math.MaxInt64),
 		Before:      query.Int("before", math.MaxInt64, 0, math.MaxInt64),
 		Limit:       int(query.Int("limit", paging.DefaultLimit, 1, paging.MaxLimit)),
+		Light:       query.OneOf("data", "true", "false") == "false",
 	}
 	if text := query.Text("event"); text != "" {
 		q.Events = strings.Split(text, ",")
@@ -66,6 +67,11 @@ func History(r *http.Request) (history.Query, error) {
 func WriteHistory(w http.ResponseWriter, r *http.Request, q *history.Query, entries []history.Entry, cut bool) error {
 	if q.After < 0 && len(entries) > 0 && (cut || len(entries) == q.Limit) {
 		function.Link(w, r, "prev", "before", strconv.FormatInt(entries[0].ID, 10))
+	}
+	if q.Light { // which the archive does not know
+		for i := range entries {
+			entries[i].Data = nil
+		}
 	}
 	return function.WriteJSON(w, http.StatusOK, entries)
 }

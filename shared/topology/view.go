@@ -36,7 +36,7 @@ order by p.cluster_key collate "C", p.node_key collate "C"`
 // View is a part of the taxonomy; the zero View is all of it.
 type View struct {
 	Cluster, Node string   // keys or names; empty = all
-	Keys          []string // of each node, its name included in any case; nil = all
+	Keys          []string // of each node, such as staticMetrics or staticMetrics.cpuCores, and its name in any case; nil = all
 	After         string   // clusters whose keys come after this one
 	Limit         int64    // of clusters; 0 = all
 }
@@ -44,14 +44,27 @@ type View struct {
 // Whole reports whether the view leaves nothing out.
 func (v View) Whole() bool { return v.Cluster+v.Node+v.After == "" && v.Keys == nil && v.Limit == 0 }
 
-// NodeKeys are the keys that a node may have.
+// NodeKeys are the keys that a node may have, and after a point those of what is in it.
 func NodeKeys() []string {
 	var keys []string
 	for f := range reflect.TypeFor[Node]().Fields() {
-		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		key := keyOf(f)
 		keys = append(keys, key)
+		if f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		for inner := range f.Type.Fields() {
+			if inner.IsExported() { // a measure has nothing that is
+				keys = append(keys, key+"."+keyOf(inner))
+			}
+		}
 	}
 	return keys
+}
+
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return key
 }
 
 // SavedAt is the time of the topology saved last; the zero time before the first tick.
@@ -68,6 +81,7 @@ type Viewed struct {
 	Next string // View.After of the next page; empty if there is none
 
 	view     View
+	picked   picked
 	head     head
 	keys     []string
 	clusters [][]byte // their documents, without nodes
@@ -77,7 +91,7 @@ type Viewed struct {
 // Open finds the clusters of the view. The error is Unavailable before the first tick, and NotFound if a cluster or node
 // was named that there is not.
 func (v View) Open(ctx context.Context, q store.Querier) (*Viewed, error) {
-	o := &Viewed{view: v, q: q}
+	o := &Viewed{view: v, picked: pick(v.Keys), q: q}
 	var err error
 	if o.head, err = readHead(ctx, q); err != nil {
 		return nil, err
@@ -156,7 +170,7 @@ func (o *Viewed) Write(ctx context.Context, w io.Writer) error {
 		p.comma(first)
 		first = false
 		p.key(node)
-		if err := p.node(now.into(body), seen, o.view.Keys); err != nil {
+		if err := p.node(now.into(body), seen, o.picked); err != nil {
 			return err
 		}
 		return p.err
@@ -198,20 +212,44 @@ func (p *printer) key(key string) {
 }
 
 // node writes a node's document with the time that it was last seen.
-func (p *printer) node(body []byte, seen time.Time, keys []string) error {
+func (p *printer) node(body []byte, seen time.Time, of picked) error {
 	at := strconv.AppendFloat(nil, toSeconds(seen), 'f', -1, 64)
-	if keys == nil {
+	if of == nil {
 		p.write([]byte(`{"lastSeen":`), at, []byte(","), body[1:])
 		return nil
 	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(body, &all); err != nil {
-		return err
+	p.write([]byte("{"))
+	first := true
+	if _, wanted := of["lastSeen"]; wanted {
+		p.write([]byte(`"lastSeen":`), at)
+		first = false
 	}
-	all["lastSeen"] = at
-	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { return key != "name" && !slices.Contains(keys, key) })
-	text, err := json.Marshal(all)
-	p.write(text)
+	err := members(body, func(key, value []byte) error {
+		inner, wanted := of[string(key)]
+		if !wanted {
+			return nil
+		}
+		p.comma(first)
+		first = false
+		p.write([]byte(`"`), key, []byte(`":`))
+		if inner == nil {
+			p.write(value)
+			return nil
+		}
+		p.write([]byte("{"))
+		none := true
+		err := members(value, func(key, value []byte) error {
+			if inner[string(key)] {
+				p.comma(none)
+				none = false
+				p.write([]byte(`"`), key, []byte(`":`), value)
+			}
+			return nil
+		})
+		p.write([]byte("}"))
+		return err
+	})
+	p.write([]byte("}"))
 	return err
 }
 

@@ -233,6 +233,9 @@ func TestFilters(t *testing.T) {
 		"owner=nobody":                          nil,
 		"app=shop":                              {run.ID},
 		"app=" + g.ID:                           {run.ID},
+		"app=" + g.ID + "," + edge.GroupID:      {run.ID, edge.ID},
+		"app=" + edge.GroupID + ",shop," + g.ID: {run.ID, edge.ID}, // of several only ids are meant
+		"app=shop,far":                          nil,
 		"app=no-such-app":                       nil,
 		"state=Finished&orchestrator=nuvla":     nil,
 		"state=Progressing&owner=agent-edge":    {edge.ID},
@@ -317,4 +320,11 @@ func TestHistory(t *testing.T) {
 	)
 	require.Equal(t, []string{"job.placed", "application.placed"}, []string{placed[0].Event, placed[1].Event})
 	require.Len(t, placed, 2)
+	type withData struct{ Data json.RawMessage }
+	whole := w.viewer.get(t, "/jobmanager/history?event=application.placed&app="+g.ID)
+	require.NotEmpty(t, decode[[]withData](t, whole)[0].Data)
+	light := w.viewer.get(t, "/jobmanager/history?event=application.placed&data=false&app="+g.ID)
+	require.Empty(t, decode[[]withData](t, light)[0].Data)
+	require.Equal(t, decode[[]entry](t, whole), decode[[]entry](t, light))
+	w.viewer.call(t, http.MethodGet, "/jobmanager/history?data=some", "").refused(t, http.StatusBadRequest)
 }

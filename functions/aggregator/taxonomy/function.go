@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -62,17 +63,21 @@ const mostClusters = 1000
 
 // Handle answers GET /aggregator/: the newest shape, with ?shape=v1 the older one; of all or of ?cluster= and ?node=,
 // with all keys of the nodes or ?keys=, in pages of ?limit= clusters. Whoever has the present picture already, by its
-// entity tag, gets 304. Without the telemetry that says what there is the answer is 503, never an empty taxonomy.
+// entity tag, gets 304. Who says Cache-Control: max-stale gets the stored picture, however old, without waiting for
+// telemetry. Without the telemetry that says what there is the answer is 503, never an empty taxonomy.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	view, shape, err := ask(r)
 	if err != nil {
 		return err
 	}
-	if _, err := topology.SavedAt(r.Context(), f.db); err != nil && view.Whole() {
+	at, err := topology.SavedAt(r.Context(), f.db)
+	if err != nil && view.Whole() {
 		return f.live(w, r, shape) // the store is away, and telemetry alone can tell
 	}
-	if err := f.refresh(r.Context()); err != nil {
-		return err
+	if err != nil || at.IsZero() || time.Since(at) > f.config.Age+maxStale(r) {
+		if err := f.refresh(r.Context()); err != nil {
+			return err
+		}
 	}
 	found, err := view.Open(r.Context(), f.db)
 	if err != nil {
@@ -83,6 +88,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	tag := `W/"` + strconv.FormatInt(found.At().UnixMicro(), 36) + `"`
 	h.Set("ETag", tag)
 	h.Set("Vary", "Accept-Encoding")
+	h.Set("Age", strconv.FormatInt(int64(max(0, time.Since(found.At()).Seconds())), 10))
 	if found.Next != "" {
 		next := r.URL.Query()
 		next.Set("after", found.Next)
@@ -124,6 +130,27 @@ func (f *Function) live(w http.ResponseWriter, r *http.Request, shape string) er
 		return function.WriteJSON(w, http.StatusOK, picture.Taxonomy.V1())
 	}
 	return function.WriteJSON(w, http.StatusOK, picture.Taxonomy)
+}
+
+// forever is longer than any picture is kept.
+const forever = 365 * 24 * time.Hour
+
+// maxStale is how much older than fresh the picture may be for this caller (RFC 9111 §5.2.1.2).
+func maxStale(r *http.Request) time.Duration {
+	for directive := range strings.SplitSeq(strings.Join(r.Header.Values("Cache-Control"), ","), ",") {
+		name, value, given := strings.Cut(strings.TrimSpace(directive), "=")
+		if !strings.EqualFold(name, "max-stale") {
+			continue
+		}
+		seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 32)
+		switch {
+		case !given || errors.Is(err, strconv.ErrRange):
+			return forever
+		case err == nil:
+			return min(time.Duration(seconds)*time.Second, forever)
+		}
+	}
+	return 0
 }
 
 func write(ctx context.Context, found *topology.Viewed, to io.Writer) error {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,7 @@ func TestHandle(t *testing.T) {
 		"a cluster that there is not":     {"/aggregator/?cluster=sea", viewer, 404, "no such cluster"},
 		"a node that there is not":        {"/aggregator/?cluster=edge&node=sea", viewer, 404, "no such cluster or node"},
 		"a key that there is not":         {"/aggregator/?keys=name,moods", viewer, 400, `\"moods\" is no key of a node`},
+		"a key within that there is not":  {"/aggregator/?keys=staticMetrics.moods", viewer, 400, `\"staticMetrics.moods\" is no key of a node`},
 		"keys of the older shape":         {"/aggregator/?shape=v1&keys=name", viewer, 400, "is not for the older shape"},
 		"no token":                        {"/aggregator/", "", 401, "access token"},
 		"a token without a role":          {"/aggregator/", issuer.TokenWith(t, inprocess.Claims{}), 403, "viewer"},
@@ -231,6 +233,10 @@ func TestHandle_answersParts(t *testing.T) {
 	require.Equal(t, topology.Node{
 		Name: "rpi", LastSeen: want.LastSeen, StaticMetrics: want.StaticMetrics,
 	}, some["b"].Node["rpi"])
+	some, _ = read("/aggregator/?cluster=b&keys=staticMetrics.cpuCores,staticMetrics.RAMMemory,location.city")
+	require.Equal(t, topology.Node{
+		Name: "rpi", StaticMetrics: topology.StaticMetrics{CPUCores: want.StaticMetrics.CPUCores},
+	}, some["b"].Node["rpi"])
 
 	var pages []string
 	for path := "/aggregator/?limit=2"; path != ""; {
@@ -259,5 +265,40 @@ func TestHandle_looksAgainOnlyWhenThePictureIsOld(t *testing.T) {
 			}
 			require.Len(t, asked, want)
 		})
+	}
+}
+
+// TestHandle_doesNotLookForWhoTakesAnOldPicture: it is there at once, even while telemetry is away.
+func TestHandle_doesNotLookForWhoTakesAnOldPicture(t *testing.T) {
+	inner := telemetry(t)
+	var away atomic.Bool
+	h, issuer := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			http.Error(w, "away", http.StatusBadGateway)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}), "0s")
+	ask := func(control string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/aggregator/", nil)
+		r.Header.Set("Authorization", "Bearer "+issuer.Token(t, auth.Viewer))
+		r.Header.Set("Cache-Control", control)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	first := ask("max-stale") // there is no picture yet, so it has to look
+	require.Equal(t, http.StatusOK, first.Code, first.Body.String())
+	away.Store(true)
+	for control, want := range map[string]int{
+		"max-stale": 200, "no-transform, max-stale": 200, "max-stale=3600": 200, "Max-Stale=99999999999999999999": 200,
+		"": 503, "max-stale=0": 503, "max-stale=soon": 503, "max-age=3600": 503,
+	} {
+		w := ask(control)
+		require.Equal(t, want, w.Code, control)
+		if want == http.StatusOK {
+			require.Equal(t, first.Header().Get("ETag"), w.Header().Get("ETag"))
+			require.NotEmpty(t, w.Header().Get("Age"))
+		}
 	}
 }

@@ -29,13 +29,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var entries []history.Entry
-	var cut bool
-	if want.After < 0 {
-		entries, cut, err = history.Before(r.Context(), f.db, want.Application, want.Before, want.Limit, want.Events...)
-	} else {
-		entries, err = history.After(r.Context(), f.db, want.Application, want.After, want.Limit, want.Events...)
-	}
+	entries, cut, err := history.Read(r.Context(), f.db, &want)
 	if err != nil {
 		return err
 	}

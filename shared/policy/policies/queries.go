@@ -116,7 +116,7 @@ func (p *Policy) holds(ctx context.Context, q store.Querier, sql string, args ..
 
 // Filter selects policies; an empty field selects all.
 type Filter struct {
-	App     string // name or instance
+	App     string // name or instance, or instances with commas between
 	Subject string // type, component or host
 	Phase   string
 	Name    string
@@ -128,7 +128,7 @@ type Filter struct {
 func (f Filter) query(page paging.Page) (sql string, args []any) {
 	sql, args = selectList, []any{page.After.At, page.After.ID, page.Limit}
 	for _, given := range []struct{ value, condition string }{
-		{f.App, `(instance = $%[1]d or definition -> 'subject' ->> 'appName' = $%[1]d)`},
+		{f.App, `(instance = any(array_append(string_to_array($%[1]d, ','), $%[1]d)) or definition -> 'subject' ->> 'appName' = $%[1]d)`},
 		{f.Subject, `(definition -> 'subject' ->> 'type' = $%[1]d or definition -> 'subject' ->> 'appComponent' = $%[1]d
   or definition -> 'subject' ->> 'hostId' = $%[1]d)`},
 		{f.Phase, `phase = $%[1]d`},

@@ -44,6 +44,7 @@ from generate_series(0, 99) n`)
 	}{
 		{Filter{App: "app-7"}, 10},
 		{Filter{App: "instance-7"}, 10},
+		{Filter{App: "instance-7,nobody,instance-8", Phase: "violated"}, 10},
 		{Filter{App: "nobody"}, 0},
 		{Filter{App: "app-7", Phase: "violated"}, 5},
 		{Filter{App: "app-7", Phase: "violated", Subject: "c1"}, 1},

@@ -2,6 +2,7 @@
 // machine that does nothing else.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 
 const { LITTORAL_SERVER: server, LITTORAL_HOME: home, LITTORAL_MODULES: modules } = process.env;
@@ -25,7 +26,8 @@ components:
     manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
 `;
 const at = (list, share) => list.toSorted((a, b) => a - b)[Math.min(list.length - 1, Math.floor(share * list.length))];
-const row = (what, value, goal = "") => console.log(`| ${what} | ${value} | ${goal} |`);
+// Each figure with the load of the machine over the last minute, since it may have other work.
+const row = (what, value, goal = "") => console.log(`| ${what} | ${value} | ${goal} | ${loadavg()[0].toFixed(1)} |`);
 /** part measures one thing; what cannot be measured is said in its row. */
 async function part(what, measure) {
   try {
@@ -53,17 +55,17 @@ async function open(browser, page) {
 }
 
 /** painted is the time from the beginning of the document until the cells of all nodes are drawn, in ms. */
-const painted = (page) => page.evaluate(async () => {
+const painted = (page) => page.evaluate(async (nodes) => {
   const drawn = () => {
-    const canvas = document.querySelector(".cells canvas");
-    if (!canvas || canvas.height < 20) return false;
-    const some = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    const cells = document.querySelector(".cells"), canvas = cells?.querySelector("canvas");
+    if (!canvas || canvas.height < 20 || Number(cells.dataset.nodes) < nodes) return false;
+    const some = canvas.getContext("2d").getImageData(0, canvas.height - 40, canvas.width, 40).data; // the last of them
     return some.some((v, i) => i % 4 === 3 && v > 0);
   };
   while (!drawn()) await new Promise(requestAnimationFrame);
   await new Promise(requestAnimationFrame);
   return performance.now();
-});
+}, nodes);
 
 await until(`${nodes} nodes are seen`, async () => {
   const seen = await call("GET", "/aggregator/").catch(() => ({ cluster: {} }));
@@ -73,7 +75,7 @@ const apps = [];
 for (let i = 0; i < applications; i += 10) {
   apps.push(...await Promise.all(Array.from({ length: 10 }, (_, k) => call("POST", "/jobmanager/groups", descriptor(`app-${i + k}`)))));
 }
-console.log(`\n|  | ${nodes} nodes, ${apps.length} applications | goal |\n|---|---|---|`);
+console.log(`\n|  | ${nodes} nodes, ${apps.length} applications | goal | load |\n|---|---|---|---|`);
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", timeout: patience,
@@ -119,7 +121,7 @@ try {
       const name = `seen-${Date.now()}-${i}`;
       const shown = screen.waitForFunction((n) => (document.querySelector("main")?.textContent.includes(n) ? Date.now() : 0), name, { polling: "raf" });
       const app = await call("POST", "/jobmanager/groups", descriptor(name));
-      const [entry] = await call("GET", `/jobmanager/history?app=${app.id}&limit=1`);
+      const [entry] = await call("GET", `/jobmanager/history?app=${app.id}&event=application.submitted&limit=1`);
       delays.push((await (await shown).jsonValue()) - new Date(entry.at).getTime());
       await call("DELETE", `/jobmanager/groups/${app.id}?stop=true`);
     }

@@ -85,6 +85,7 @@ export interface Call {
   type?: string;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  cache?: RequestCache;
 }
 
 /** call sends a request as the user who is signed in and returns the answer, or throws a Problem. */
@@ -104,20 +105,46 @@ async function all<T>(path: string, c: Call = {}): Promise<T[]> {
 }
 
 async function ask<T>(path: string, c: Call): Promise<{ body: T; link: string }> {
+  const answer = await send(path, c);
+  const body = await answer.text();
+  return { body: (body ? JSON.parse(body) : undefined) as T, link: answer.headers.get("Link") ?? "" };
+}
+
+const unchanged = 304;
+
+/** send returns an answer that is a success, or says that the caller has it already. */
+async function send(path: string, c: Call): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...c.headers };
   if (c.body !== undefined) headers["Content-Type"] = c.type ?? "application/json";
   let answer: Response;
   try {
-    answer = await session.fetch(path, { method: c.method ?? "GET", headers, body: c.body ?? null, signal: c.signal ?? null });
+    answer = await session.fetch(path, { method: c.method ?? "GET", headers, body: c.body ?? null, signal: c.signal ?? null, cache: c.cache ?? "default" });
   } catch (e) {
     if (e instanceof DOMException && e.name === "AbortError") throw e;
     throw new Problem(0, "Littoral does not answer");
   }
-  if (answer.ok) {
-    const body = await answer.text();
-    return { body: (body ? JSON.parse(body) : undefined) as T, link: answer.headers.get("Link") ?? "" };
-  }
+  if (answer.ok || answer.status === unchanged) return answer;
   throw await refusal(answer);
+}
+
+/** Looked is a picture of the infrastructure, without the taxonomy if that is as the caller has it. */
+export interface Looked {
+  taxonomy: Taxonomy | undefined;
+  tag: string;
+  at: Date; // of the picture, by the clock of the server
+}
+
+/** look reads some keys of the nodes, of all clusters or one. A stale picture is there at once; else telemetry is asked if it is old. */
+async function look(keys: string[], o: { cluster?: string; tag?: string; stale?: boolean; signal: AbortSignal }): Promise<Looked> {
+  const query = new URLSearchParams({ ...(o.cluster ? { cluster: o.cluster } : {}), keys: keys.join(",") });
+  const headers: Record<string, string> = { ...(o.tag ? { "If-None-Match": o.tag } : {}), ...(o.stale ? { "Cache-Control": "max-stale" } : {}) };
+  const answer = await send(`/aggregator/?${query}`, { headers, cache: "no-store", signal: o.signal }); // it is kept here, not by the browser
+  const age = Number(answer.headers.get("Age") ?? 0), now = Date.parse(answer.headers.get("Date") ?? "") || Date.now();
+  return {
+    taxonomy: answer.status === unchanged ? undefined : ((await answer.json()) as Taxonomy),
+    tag: answer.headers.get("ETag") ?? "",
+    at: new Date(now - age * 1000),
+  };
 }
 
 /** refusal is what an answer that is no success says. */
@@ -134,12 +161,13 @@ export async function refusal(answer: Response): Promise<Problem> {
 const registry = "/polman/registry/api/v1";
 const id = encodeURIComponent;
 const yaml = "application/yaml";
+const of = (applications?: string[]) => (applications ? `&app=${applications.map(id).join(",")}` : "");
 
 /** seen makes a change that is refused when somebody has changed the application since the version. */
 const seen = (version?: number): Call => ({ method: "PUT", ...(version ? { headers: { "If-Match": `"${version}"` } } : {}) });
 
 export const api = {
-  applications: (signal?: AbortSignal) => all<Application>("/jobmanager/groups?manifests=false&limit=1000", signal ? { signal } : {}),
+  applications: (ids?: string[]) => all<Application>(`/jobmanager/groups?manifests=false&limit=1000${of(ids)}`),
   application: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}`),
   create: (body: string, key: string) =>
     call<Application>("/jobmanager/groups", { method: "POST", body, type: yaml, headers: { "Idempotency-Key": key } }),
@@ -166,10 +194,14 @@ export const api = {
   closed: () => call<Cordon[]>("/matchmaker/nodes"),
   changeNode: (cluster: string, node: string, what: "cordon" | "uncordon" | "drain") =>
     call<unknown>(`/matchmaker/nodes/${id(cluster)}/${id(node)}/${what}`, { method: "PUT" }),
-  taxonomy: () => call<Taxonomy>("/aggregator/"),
+  taxonomy: look,
+  node: (cluster: string, node: string) =>
+    call<Taxonomy>(`/aggregator/?${new URLSearchParams({ cluster, node, keys: "labels" })}`, { headers: { "Cache-Control": "max-stale" }, cache: "no-store" })
+      .then((t) => Object.values(t.cluster).flatMap((c) => Object.values(c.node ?? {}))[0]),
   history: (query: Record<string, string | number>) =>
     call<Entry[]>(`/jobmanager/history?${new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)]))}`),
-  policies: (app?: string) => all<Policy>(`${registry}/policies/?limit=1000${app ? `&app=${id(app)}` : ""}`),
+  policies: (ids?: string[]) => all<Policy>(`${registry}/policies/?limit=1000${of(ids)}`),
+  policy: (key: string) => call<Policy>(`${registry}/policies/${id(key)}`),
   activate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/activate`, { method: "POST" }),
   deactivate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/deactivate`, { method: "POST" }),
   removePolicy: (key: string) => call<Policy>(`${registry}/policies/${id(key)}`, { method: "DELETE" }),

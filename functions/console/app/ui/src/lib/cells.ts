@@ -27,38 +27,101 @@ function watts(n: Node): number | undefined {
   return w === undefined || !cores ? undefined : w / cores;
 }
 
+export interface Block {
+  text: string; // its cluster, and how many nodes that has
+  x: number;
+  y: number; // of its first cell
+  width: number;
+  columns: number;
+  from: number; // its first place
+  count: number;
+}
+
 export interface Layout {
   size: number;
-  columns: number;
   height: number;
-  cells: { x: number; y: number; place: Place }[];
-  titles: { text: string; y: number }[];
-  at: (x: number, y: number) => Place | undefined;
+  blocks: Block[];
+  of: (i: number) => { x: number; y: number }; // where the cell of a place is
+  at: (x: number, y: number) => number; // whose cell is there, -1 for nobody's
+  step: (i: number, key: string) => number; // where an arrow key leads
 }
 
 const gap = 4;
 const title = 26;
+const apart = 18; // pixels between blocks
+const letter = 7.4; // pixels, about
 
-/** cells lays places, which are in the order of their clusters, into rows of the width. */
+/** cells lays places, which are in the order of their clusters, into blocks: one for each cluster, as many beside each other as
+ * the width has room for. Where a cell is follows from its block, so that nothing is stored of thousands. */
 export function cells(places: Place[], width: number): Layout {
   const size = places.length > 2000 ? 12 : places.length > 400 ? 18 : 34;
-  const columns = Math.max(1, Math.floor((width + gap) / (size + gap)));
-  const layout: Layout = { size, columns, height: 0, cells: [], titles: [], at: () => undefined };
-  let y = 0;
+  const pitch = size + gap;
+  const most = Math.max(1, Math.floor((width + gap) / pitch));
+  const blocks: Block[] = [];
+  let x = 0, y = title, low = 0; // low is the lower end of the line of blocks
   for (let i = 0; i < places.length; ) {
     const cluster = places[i]!.cluster;
     let end = i;
     while (end < places.length && places[end]!.cluster === cluster) end++;
-    layout.titles.push({ text: `${cluster} · ${end - i} nodes`, y: y + 16 });
-    y += title;
-    for (let k = i; k < end; k++) {
-      const at = k - i;
-      layout.cells.push({ x: (at % columns) * (size + gap), y: y + Math.floor(at / columns) * (size + gap), place: places[k]! });
+    const count = end - i, text = `${cluster} · ${count} ${count === 1 ? "node" : "nodes"}`;
+    const columns = Math.min(most, Math.max(Math.ceil(Math.sqrt(count * 4)), Math.ceil((text.length * letter) / pitch)));
+    const wide = columns * pitch - gap;
+    if (x > 0 && x + wide > width) {
+      x = 0;
+      y = low + apart + title;
     }
-    y += Math.ceil((end - i) / columns) * (size + gap) + 10;
+    blocks.push({ text, x, y, width: wide, columns, from: i, count });
+    low = Math.max(low, y + Math.ceil(count / columns) * pitch - gap);
+    x += wide + apart;
     i = end;
   }
-  layout.height = Math.max(y, 10);
-  layout.at = (x, y) => layout.cells.find((c) => x >= c.x && x < c.x + size && y >= c.y && y < c.y + size)?.place;
-  return layout;
+  const holds = (i: number) => {
+    let a = 0, b = blocks.length - 1;
+    while (a < b) {
+      const middle = (a + b + 1) >> 1;
+      if (blocks[middle]!.from <= i) a = middle;
+      else b = middle - 1;
+    }
+    return blocks[a];
+  };
+  const of = (i: number) => {
+    const b = holds(i), k = i - (b?.from ?? 0);
+    return b ? { x: b.x + (k % b.columns) * pitch, y: b.y + Math.floor(k / b.columns) * pitch } : { x: 0, y: 0 };
+  };
+  /** inside is the place of a block whose cell is there or, of the gaps between, nearest before. */
+  const inside = (b: Block, px: number, py: number) => {
+    const k = Math.floor((py - b.y) / pitch) * b.columns + Math.floor((px - b.x) / pitch);
+    return k >= 0 && k < b.count ? b.from + k : -1;
+  };
+  const at = (px: number, py: number) => {
+    for (const b of blocks) {
+      if (px < b.x || px >= b.x + b.width || py < b.y || (px - b.x) % pitch >= size || (py - b.y) % pitch >= size) continue;
+      const i = inside(b, px, py);
+      if (i >= 0) return i;
+    }
+    return -1;
+  };
+  const step = (i: number, key: string) => {
+    if (key === "ArrowRight") return Math.min(places.length - 1, i + 1);
+    if (key === "ArrowLeft") return Math.max(0, i - 1);
+    const b = holds(i), down = key === "ArrowDown";
+    if (!b) return -1;
+    const next = i + (down ? b.columns : -b.columns);
+    if (next >= b.from && next < b.from + b.count) return next;
+    // In the next line of blocks, the cell that is nearest.
+    const here = of(i);
+    const line = blocks.filter((o) => (down ? o.y > b.y : o.y < b.y)).map((o) => o.y);
+    const wanted = down ? Math.min(...line) : Math.max(...line);
+    let best = i, least = Infinity;
+    for (const o of blocks) {
+      if (o.y !== wanted) continue;
+      const row = down ? 0 : Math.ceil(o.count / o.columns) - 1;
+      for (let k = row * o.columns; k < Math.min(o.count, (row + 1) * o.columns); k++) {
+        const far = Math.abs(o.x + (k % o.columns) * pitch - here.x);
+        if (far < least) [best, least] = [o.from + k, far];
+      }
+    }
+    return best;
+  };
+  return { size, height: Math.max(low, 10) + 2, blocks, of, at, step };
 }

@@ -1,5 +1,5 @@
 // The taxonomy as the pages use it: places with their names, and what runs there.
-import type { Application, Cluster, Job, Node, Taxonomy } from "./api";
+import type { Application, Cluster, Job, Node } from "./api";
 
 export interface Place {
   cluster: string;
@@ -11,7 +11,7 @@ export interface Place {
 }
 
 /** named gives each key the name of its element where that is unique, as the server names places. */
-function named<E extends { name?: string }>(elements: Record<string, E>): Map<string, string> {
+export function named<E extends { name?: string }>(elements: Record<string, E>): Map<string, string> {
   const holders = new Map<string, number>();
   for (const e of Object.values(elements)) holders.set(e.name ?? "", (holders.get(e.name ?? "") ?? 0) + 1);
   return new Map(
@@ -23,26 +23,7 @@ function named<E extends { name?: string }>(elements: Record<string, E>): Map<st
   );
 }
 
-export function places(t: Taxonomy | undefined): Place[] {
-  if (!t) return [];
-  const list: Place[] = [];
-  const clusters = named(t.cluster);
-  const stale = t.timestamp?.staleAfter ?? 60;
-  for (const [ck, c] of Object.entries(t.cluster)) {
-    const nodes = named(c.node ?? {});
-    for (const [nk, n] of Object.entries(c.node ?? {})) {
-      list.push({
-        cluster: clusters.get(ck)!,
-        node: nodes.get(nk)!,
-        orchestrator: c.type ?? "",
-        in: c,
-        at: n,
-        lost: n.lastSeen !== undefined && Date.now() / 1000 - n.lastSeen > stale,
-      });
-    }
-  }
-  return list.sort((a, b) => a.cluster.localeCompare(b.cluster) || a.node.localeCompare(b.node, undefined, { numeric: true }));
-}
+export const placeId = (p: { cluster: string; node: string }) => `${p.cluster}/${p.node}`;
 
 /** components are the jobs that stand for components, without the removals of former copies. */
 export function components(a: Application): Job[] {
@@ -76,4 +57,32 @@ export function health(j: Job): string {
   if (j.state === "Degraded" || j.resource.conditions?.some((c) => c.type === "Degraded" && c.status === "True")) return "Degraded";
   if (j.resource.conditions?.some((c) => c.type === "Available" && c.status === "Unknown")) return "Unknown";
   return j.targets.node_name ? "Deploying" : "Pending";
+}
+
+/** Facts are what lists show of an application. */
+export interface Facts {
+  components: Job[];
+  names: string[]; // of its components, with the numbers of replicas
+  up: number; // components that are available
+  places: string[];
+  wrong: Job[]; // components that should be available and are not
+}
+
+const facts = new WeakMap<Application, Facts>();
+
+/** factsOf works them out once: an application that changes is another object. */
+export function factsOf(a: Application): Facts {
+  let f = facts.get(a);
+  if (!f) {
+    const list = components(a), ill = list.filter((j) => health(j) !== "Available");
+    f = {
+      components: list,
+      names: [...new Set(list.map(componentName))],
+      up: list.length - ill.length,
+      places: [...new Set(list.flatMap((j) => (j.targets.node_name ? [placeId({ cluster: j.targets.cluster_name ?? "", node: j.targets.node_name })] : [])))],
+      wrong: a.desired === "running" && a.status !== "Available" ? ill : [],
+    };
+    facts.set(a, f);
+  }
+  return f;
 }

@@ -29,16 +29,23 @@ export function points(v: number | undefined): string {
 /** exact is a time to the second in the user's zone. */
 export function exact(at: string | Date | undefined): string {
   if (!at) return "";
-  const options: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "medium" };
-  if (settings.zone === "UTC") options.timeZone = "UTC";
-  return new Intl.DateTimeFormat(undefined, options).format(new Date(at)) + (settings.zone === "UTC" ? " UTC" : "");
+  return zoned({ dateStyle: "medium", timeStyle: "medium" }).format(new Date(at)) + (settings.zone === "UTC" ? " UTC" : "");
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** zoned is a format in the user's zone. They are kept: to make one takes longer than to use it a thousand times. */
+function zoned(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const all = settings.zone === "UTC" ? { ...options, timeZone: "UTC" } : options;
+  const key = JSON.stringify(all);
+  let f = formats.get(key);
+  if (!f) formats.set(key, (f = new Intl.DateTimeFormat(undefined, all)));
+  return f;
 }
 
 /** clock is the time of day. */
 export function clock(at: string | Date): string {
-  const options: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
-  if (settings.zone === "UTC") options.timeZone = "UTC";
-  return new Intl.DateTimeFormat(undefined, options).format(new Date(at));
+  return zoned({ hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }).format(new Date(at));
 }
 
 /** ago says how long something is past. */

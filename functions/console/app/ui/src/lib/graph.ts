@@ -1,6 +1,6 @@
 // What graphs draw, and where: the continuum as a tree around its controller, and what surrounds an entity of metadata.
 import type { Application, Job } from "./api";
-import { componentName, components, health, type Place } from "./continuum";
+import { componentName, factsOf, health, type Place } from "./continuum";
 
 /** Vertex is one thing of a graph. Its colour is the name of a variable of the style. */
 export interface Vertex {
@@ -51,11 +51,13 @@ export const nodeId = (p: { cluster: string; node: string }) => `node:${p.cluste
 export function branches(places: Place[], applications: Application[], name: string, closed: (id: string, children: number) => boolean): Branch[] {
   const here = new Map<string, Branch[]>();
   for (const app of applications) {
-    for (const job of components(app)) {
+    for (const job of factsOf(app).components) {
       if (!job.targets.node_name) continue;
       const parent = nodeId({ cluster: job.targets.cluster_name ?? "", node: job.targets.node_name });
       const b: Branch = { id: `component:${job.id}`, level: 4, kind: "component", name: `${app.appName}/${componentName(job)}`, state: health(job), parent, children: 0, open: false, app, job };
-      here.set(parent, [...(here.get(parent) ?? []), b]);
+      const list = here.get(parent);
+      if (list) list.push(b);
+      else here.set(parent, [b]);
     }
   }
   const clusters = new Map<string, Place[]>();
@@ -93,7 +95,11 @@ const step = 10; // between the nodes of a cluster
 export function tree(list: Branch[], color: (b: Branch) => { color: string; lines?: string[] } | undefined): Drawing {
   const d: Drawing = { vertices: [], edges: [] };
   const of = new Map<string, Branch[]>();
-  for (const b of list) of.set(b.parent, [...(of.get(b.parent) ?? []), b]);
+  for (const b of list) {
+    const siblings = of.get(b.parent);
+    if (siblings) siblings.push(b);
+    else of.set(b.parent, [b]);
+  }
   const add = (b: Branch, x: number, y: number, size: number, more: Partial<Vertex> = {}) => {
     const given = color(b);
     const label = b.children && !b.open ? `${b.name} (${b.children})` : b.name;

@@ -7380,6 +7380,8 @@ export interface components {
             headers: {
                 /** @description The picture that this is; for `If-None-Match`. */
                 ETag?: string;
+                /** @description How old it is in seconds. */
+                Age?: number;
                 Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
@@ -7505,7 +7507,7 @@ export interface components {
         OfOrchestrator: components["schemas"]["Orchestrator"];
         /** @description Agent that owns a job. */
         Owner: string;
-        /** @description Name or id of an application. */
+        /** @description Name or id of an application; or several ids, with commas between. */
         App: string;
         /**
          * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
@@ -7525,7 +7527,7 @@ export interface components {
         PartCluster: string;
         /** @description Nodes of this key or name only. */
         PartNode: string;
-        /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+        /** @description These keys of each node and its name, separated by commas, such as `labels,staticMetrics.cpuCores`; not with `shape`. */
         PartKeys: string;
         /** @description Clusters after the one with this key, as the `Link` of the page before says. */
         PartAfter: string;
@@ -7533,6 +7535,8 @@ export interface components {
         PartLimit: number;
         /** @description The `ETag` of the picture that the caller has. */
         Known: string;
+        /** @description With `max-stale` the stored picture is answered at once, however old it is; with `max-stale=SECONDS` if it is no more than these older than `TAXONOMY_AGE`. `Age` in the answer tells how old it is. */
+        MaxStale: string;
         /** @description `v1` is the older shape. */
         Shape: "v1";
     };
@@ -7643,7 +7647,7 @@ export interface operations {
                 orchestrator?: components["parameters"]["OfOrchestrator"];
                 /** @description Agent that owns a job. */
                 owner?: components["parameters"]["Owner"];
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /**
                  * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
@@ -8116,6 +8120,8 @@ export interface operations {
                 before?: number;
                 /** @description Of these kinds of event only, with commas between. */
                 event?: string;
+                /** @description `false` leaves out the `data` of the entries, which is most of a list. */
+                data?: boolean;
                 /** @description Length of a page. */
                 limit?: components["parameters"]["Limit"];
             };
@@ -8149,6 +8155,8 @@ export interface operations {
                 before?: number;
                 /** @description Of these kinds of event only, with commas between. */
                 event?: string;
+                /** @description `false` leaves out the `data` of the entries, which is most of a list. */
+                data?: boolean;
                 /** @description Length of a page. */
                 limit?: components["parameters"]["Limit"];
             };
@@ -8181,7 +8189,7 @@ export interface operations {
                 orchestrator?: components["parameters"]["OfOrchestrator"];
                 /** @description Agent that owns a job. */
                 owner?: components["parameters"]["Owner"];
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /**
                  * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
@@ -9432,7 +9440,7 @@ export interface operations {
                 cluster?: components["parameters"]["PartCluster"];
                 /** @description Nodes of this key or name only. */
                 node?: components["parameters"]["PartNode"];
-                /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+                /** @description These keys of each node and its name, separated by commas, such as `labels,staticMetrics.cpuCores`; not with `shape`. */
                 keys?: components["parameters"]["PartKeys"];
                 /** @description Clusters after the one with this key, as the `Link` of the page before says. */
                 after?: components["parameters"]["PartAfter"];
@@ -9442,6 +9450,8 @@ export interface operations {
             header?: {
                 /** @description The `ETag` of the picture that the caller has. */
                 "If-None-Match"?: components["parameters"]["Known"];
+                /** @description With `max-stale` the stored picture is answered at once, however old it is; with `max-stale=SECONDS` if it is no more than these older than `TAXONOMY_AGE`. `Age` in the answer tells how old it is. */
+                "Cache-Control"?: components["parameters"]["MaxStale"];
             };
             path?: never;
             cookie?: never;
@@ -9469,7 +9479,7 @@ export interface operations {
                 cluster?: components["parameters"]["PartCluster"];
                 /** @description Nodes of this key or name only. */
                 node?: components["parameters"]["PartNode"];
-                /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+                /** @description These keys of each node and its name, separated by commas, such as `labels,staticMetrics.cpuCores`; not with `shape`. */
                 keys?: components["parameters"]["PartKeys"];
                 /** @description Clusters after the one with this key, as the `Link` of the page before says. */
                 after?: components["parameters"]["PartAfter"];
@@ -9479,6 +9489,8 @@ export interface operations {
             header?: {
                 /** @description The `ETag` of the picture that the caller has. */
                 "If-None-Match"?: components["parameters"]["Known"];
+                /** @description With `max-stale` the stored picture is answered at once, however old it is; with `max-stale=SECONDS` if it is no more than these older than `TAXONOMY_AGE`. `Age` in the answer tells how old it is. */
+                "Cache-Control"?: components["parameters"]["MaxStale"];
             };
             path?: never;
             cookie?: never;
@@ -9597,7 +9609,7 @@ export interface operations {
     listPolicies: {
         parameters: {
             query?: {
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /** @description Type of subject, component or host. */
                 subject?: string;
@@ -9666,7 +9678,7 @@ export interface operations {
     listPoliciesSlash: {
         parameters: {
             query?: {
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /** @description Type of subject, component or host. */
                 subject?: string;
@@ -10448,7 +10460,7 @@ export interface operations {
     listPoliciesBare: {
         parameters: {
             query?: {
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /** @description Type of subject, component or host. */
                 subject?: string;
@@ -10517,7 +10529,7 @@ export interface operations {
     listPoliciesBareSlash: {
         parameters: {
             query?: {
-                /** @description Name or id of an application. */
+                /** @description Name or id of an application; or several ids, with commas between. */
                 app?: components["parameters"]["App"];
                 /** @description Type of subject, component or host. */
                 subject?: string;

@@ -27,7 +27,14 @@ export const text = {
       : `You were not signed in: ${refused}`,
     out: "Sign out",
   },
-  states: { loading: "Loading…", stale: "Not connected. What you see is from", again: "Try again" },
+  states: {
+    loading: "Loading…", stale: "Not connected. What you see is from", again: "Try again",
+    failed: (what: string, why: string) => `${what} could not be read: ${why}.`,
+    old: (what: string, why: string, at: string) => `${what} could not be read again: ${why}. What you see is from ${at}.`,
+    parts: { applications: "The applications", policies: "The policies", history: "The history", infrastructure: "The infrastructure" },
+    more: (n: number) => `and ${n} more`,
+    asOf: (at: string) => `as of ${at}`,
+  },
   empty: {
     applications: "No application yet.",
     applicationsDo: "Deploy the first one",
@@ -95,6 +102,9 @@ export const text = {
     pinned: (component: string, to: string) => (to ? `${component} is fixed to ${to}` : `${component} may go anywhere`),
     scaleGo: "Scale",
     pinGo: "Pin",
+  },
+  continuum: {
+    warnings: (n: number) => `${n} things are missing or doubtful in this picture`,
   },
   graph: {
     view: "Graph",

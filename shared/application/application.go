@@ -45,12 +45,12 @@ const (
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID             uuid.UUID         `db:"id"`
-	Name           string            `db:"name"`
-	Description    string            `db:"description"`
-	Namespace      string            `db:"namespace"`
-	Dialect        appmodel.Dialect  `db:"dialect"`    // the language of Descriptor
-	Descriptor     string            `db:"descriptor"` // as handed in
+	ID          uuid.UUID        `db:"id"`
+	Name        string           `db:"name"`
+	Description string           `db:"description"`
+	Namespace   string           `db:"namespace"`
+	Dialect     appmodel.Dialect `db:"dialect"`    // the language of Descriptor
+	Descriptor  string           `db:"descriptor"` // as handed in
 
 	// Needs is what components leave out and their compose files ask for, as they were read when the descriptor was handed in.
 	Needs []appmodel.ComposeNeeds `db:"compose_needs"`

@@ -83,8 +83,11 @@ func (c *explainCommand) ask(s *session) (*api.Answer, string, error) {
 			return nil, "", err
 		}
 		answer, err := s.client.Explain(s.ctx, document)
-		header, _ := descriptor.ParseHeader(document, nil) // the server says better what is wrong with it
-		return answer, header.Name, err
+		name := ""
+		if header, faulty := descriptor.ParseHeader(document, nil); faulty == nil { // the server says better what is wrong with it
+			name = header.Name
+		}
+		return answer, name, err
 	case c.File == "" && len(app) == 1:
 		a, err := s.application(s.ctx, app[0])
 		if err != nil {

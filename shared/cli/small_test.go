@@ -158,7 +158,7 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "go.yaml.in/yaml/v3",
 		"github.com/littoral-project/littoral/scripts/littoral",
 		"github.com/littoral-project/littoral/shared/api",
-		"github.com/littoral-project/littoral/shared/appmodel",          // what a descriptor is read into
+		"github.com/littoral-project/littoral/shared/appmodel",        // what a descriptor is read into
 		"github.com/littoral-project/littoral/shared/compose/reading", // of compose files in a descriptor, which nobody reads here
 		"github.com/littoral-project/littoral/shared/descriptor",
 		"github.com/littoral-project/littoral/shared/durable",          // keeps the tokens of login

@@ -15,17 +15,17 @@ func TestWhatServicesAskFor(t *testing.T) {
 	const mib = 1 << 20
 	for file, want := range map[string][2]int64{
 		"services: {a: {image: x}}": {0, 0},
-		"services: {a: {image: x, deploy: {replicas: 3, resources: {reservations: {cpus: '0.5', memory: 200M}}}}}":                                             {1500, 600 * mib},
-		"services: {a: {image: x, deploy: {resources: {limits: {cpus: '1.5', memory: 1gb}}}}}":                                                                 {1500, 1024 * mib},
-		"services: {a: {image: x, deploy: {resources: {reservations: {cpus: '0.1'}, limits: {cpus: '1', memory: 64MiB}}}}}":                                    {100, 64 * mib},
-		"services: {a: {image: x, deploy: {replicas: 0, resources: {reservations: {memory: 1g}}}}, b: {image: y, deploy: {resources: {limits: {memory: '1024'}}}}}": {0, 1024},
-		"services: {a: {image: x, scale: 2, deploy: {resources: {limits: {memory: 1g}}}}}":                                                                     {0, 2048 * mib},
-		"services: {a: {image: x}, b: {image: y, profiles: [p, q], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: [q]}":                 {0, 1024 * mib},
-		"services: {a: {image: x}, b: {image: y, profiles: [p], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: ['*']}":                  {0, 1024 * mib},
-		"services: {a: {image: x}, b: {image: y, profiles: [p], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: [other]}":                {0, 0},
-		"services: {a: {image: x, deploy: {replicas: '${N}', resources: {limits: {memory: '${M:-50m}'}}}}}\nx-littoral: {variables: {N: 4}}":                   {0, 200 * mib},
+		"services: {a: {image: x, deploy: {replicas: 3, resources: {reservations: {cpus: '0.5', memory: 200M}}}}}":                                                          {1500, 600 * mib},
+		"services: {a: {image: x, deploy: {resources: {limits: {cpus: '1.5', memory: 1gb}}}}}":                                                                              {1500, 1024 * mib},
+		"services: {a: {image: x, deploy: {resources: {reservations: {cpus: '0.1'}, limits: {cpus: '1', memory: 64MiB}}}}}":                                                 {100, 64 * mib},
+		"services: {a: {image: x, deploy: {replicas: 0, resources: {reservations: {memory: 1g}}}}, b: {image: y, deploy: {resources: {limits: {memory: '1024'}}}}}":         {0, 1024},
+		"services: {a: {image: x, scale: 2, deploy: {resources: {limits: {memory: 1g}}}}}":                                                                                  {0, 2048 * mib},
+		"services: {a: {image: x}, b: {image: y, profiles: [p, q], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: [q]}":                              {0, 1024 * mib},
+		"services: {a: {image: x}, b: {image: y, profiles: [p], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: ['*']}":                               {0, 1024 * mib},
+		"services: {a: {image: x}, b: {image: y, profiles: [p], deploy: {resources: {limits: {memory: 1g}}}}}\nx-littoral: {profiles: [other]}":                             {0, 0},
+		"services: {a: {image: x, deploy: {replicas: '${N}', resources: {limits: {memory: '${M:-50m}'}}}}}\nx-littoral: {variables: {N: 4}}":                                {0, 200 * mib},
 		"services: {a: {image: x, deploy: {replicas: '${N-2}', resources: {limits: {cpus: '${C:+0.5}', memory: '${M:-${L}m}'}}}}}\nx-littoral: {variables: {L: '7', C: x}}": {1000, 14 * mib},
-		"services: {a: {image: x, extends: {service: b}}, b: {image: y, deploy: {resources: {limits: {memory: 1m}}}}}":                                         {0, 2 * mib},
+		"services: {a: {image: x, extends: {service: b}}, b: {image: y, deploy: {resources: {limits: {memory: 1m}}}}}":                                                      {0, 2 * mib},
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,9 @@ func composed(need, services string) []byte {
 
 func submitted(doc []byte) (*appmodel.Application, error) { return descriptor.Parse(doc, compose.Read) }
 
-func asked(doc []byte) (*appmodel.Application, error) { return descriptor.ParseHeader(doc, compose.Read) }
+func asked(doc []byte) (*appmodel.Application, error) {
+	return descriptor.ParseHeader(doc, compose.Read)
+}
 
 const twoServices = `        front:
           image: a
@@ -98,11 +100,11 @@ func TestAllFaultsOfAComposeFileAreSaid(t *testing.T) {
 		in + "my.b.healthcheck.retries (line 14): must be a number or a text, not a list",
 	})
 	for service, fault := range map[string]string{
-		"{image: x, networks: [q]}":       in + `a (line 9): service "a" refers to undefined network q`,
-		"{image: x, depends_on: [q]}":     in + `a (line 9): service "a" depends on undefined service "q"`,
-		"{image: x, shm_size: lots}":      in + "a.shm_size (line 9): invalid size: 'lots'",
-		"{image: x, privileged: maybe}":   in + "a.privileged (line 9): failed to cast to expected type: invalid boolean: maybe",
-		"{ports: ['80:80']}":              in + `a (line 9): service "a" has neither an image nor a build context specified`,
+		"{image: x, networks: [q]}":         in + `a (line 9): service "a" refers to undefined network q`,
+		"{image: x, depends_on: [q]}":       in + `a (line 9): service "a" depends on undefined service "q"`,
+		"{image: x, shm_size: lots}":        in + "a.shm_size (line 9): invalid size: 'lots'",
+		"{image: x, privileged: maybe}":     in + "a.privileged (line 9): failed to cast to expected type: invalid boolean: maybe",
+		"{ports: ['80:80']}":                in + `a (line 9): service "a" has neither an image nor a build context specified`,
 		"{image: x, extends: {service: z}}": in + `a (line 9): cannot extend service "a" in c: service "z" not found`,
 	} {
 		_, err := submitted(composed("", "        a: "+service+"\n"))
@@ -132,9 +134,9 @@ func TestAComposeFileThatNeedsWhatDoesNotTravelIsRefused(t *testing.T) {
 	t.Parallel()
 	const in = "components[0].manifests[0].manifest.services.a"
 	for service, fault := range map[string]string{
-		"{image: 'x:${TAG}'}":                   in + `.image (line 9): the variable "TAG" has no value`,
-		"{image: x, command: [echo, $HOME]}":    in + `.command[1] (line 9): the variable "HOME" has no value`,
-		"{image: x, env_file: .env}":            in + ".env_file (line 9): names a file",
+		"{image: 'x:${TAG}'}":                             in + `.image (line 9): the variable "TAG" has no value`,
+		"{image: x, command: [echo, $HOME]}":              in + `.command[1] (line 9): the variable "HOME" has no value`,
+		"{image: x, env_file: .env}":                      in + ".env_file (line 9): names a file",
 		"{image: x, extends: {service: b, file: o.yaml}}": in + ".extends.file (line 9): names a file",
 		"{build: .}":                            in + ".build (line 9): cannot be built where it runs",
 		"{image: x, command: '$$HOME ${A:?x}'}": in + `.command (line 9): the variable "A" has no value`,

@@ -88,8 +88,8 @@ type Content struct {
 	// Needs is what its compose files ask for. A controller that does not send it knows of none.
 	Needs []appmodel.ComposeNeeds `json:"composeNeeds,omitempty"`
 
-	Owner      string           `json:"owner"`
-	Version    int64            `json:"version"`
+	Owner   string `json:"owner"`
+	Version int64  `json:"version"`
 }
 
 // Check refuses content that no application can have.

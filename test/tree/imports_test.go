@@ -256,7 +256,7 @@ var direct = map[string][]string{
 	"shared/compose": { // of deploy-nuvla, sync-nuvla, and of what takes descriptors (shared/submission)
 		"github.com/compose-spec/compose-go/v2", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v3", "golang.org/x/text",
 	},
-	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/orchestrator/ocm": {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/orchestrator/engine": { // of the agent of a machine, which is no function
 		"github.com/compose-spec/compose-go/v2", "github.com/containerd/errdefs", "github.com/distribution/reference",
 		"github.com/docker/go-units",

@@ -54,7 +54,7 @@ func WithObjects(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 
 // Carried names the CodecoApps that came as objects of Kubernetes and are still there, for all that is known here.
 func Carried(ctx context.Context, q store.Querier) ([]Key, error) {
-	return store.Collect(ctx, q, "list CodecoApps", pgx.RowToStructByPos[Key], `select namespace, name from codeco_apps e
+	return store.Collect(ctx, q, "list CodecoApps", pgx.RowToStructByPos[Key], `select e.namespace, e.name from codeco_apps e
 join applications a on a.id = e.application_id where e.uid <> '' and a.deleted_at is null order by 1, 2`)
 }
 

@@ -33,9 +33,9 @@ func TestATickCarriesOverWhatNobodyTold(t *testing.T) {
 	db, api := storetest.New(t), kubeapi.Start(t, []string{"plant"}, nil)
 	api.Define("codeco.he-codeco.eu", "v1alpha1", "CodecoApp", "codecoapps", true)
 	api.Put(t, objects+"camera", camera)
-	f, err := appapply.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map{
+	f, err := appapply.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map(map[string]string{
 		"CODECO_OBJECTS": api.KubeconfigFile(t, "objects"),
-	}}.Env("acm-app-apply"))
+	})}.Env("acm-app-apply"))
 	require.NoError(t, err)
 	tick := func() {
 		t.Helper()

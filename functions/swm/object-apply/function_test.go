@@ -43,9 +43,9 @@ func TestATickTakesWhatNobodyTold(t *testing.T) {
 	}
 	api.Put(t, base+"networktopologies/site", site)
 	api.Put(t, base+"applicationgroups/line", group)
-	f, err := objectapply.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map{
+	f, err := objectapply.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map(map[string]string{
 		"CODECO_OBJECTS": api.KubeconfigFile(t, "objects"),
-	}}.Env("swm-object-apply"))
+	})}.Env("swm-object-apply"))
 	require.NoError(t, err)
 	ctx := store.WithSource(t.Context(), "/test")
 	require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -66,7 +66,7 @@ func (c *applyCommand) one(s *session, file string) error {
 		if c.Controller == anyController {
 			move.To, move.Any = "", true
 		}
-		if err := move.Run(s); err != nil {
+		if _, err := move.move(s); err != nil {
 			return err
 		}
 		return s.result(a.ID)

@@ -23,12 +23,25 @@ func (moveCommand) Help() string {
 
 // Run begins a hand-over.
 func (c *moveCommand) Run(s *session) error {
+	h, err := c.move(s)
+	if err != nil {
+		return err
+	}
+	if done, err := s.said(h, "app/"+h.Application); done || !s.wide() {
+		return err
+	}
+	l := s.handovers()
+	return l.printRows(l.table(s), []api.Handover{*h})
+}
+
+// move begins the hand-over and tells people so.
+func (c *moveCommand) move(s *session) (*api.Handover, error) {
 	if c.To == "" && !c.Any && !c.Home {
-		return usagef("say where to: --to NAME, --any or --home")
+		return nil, usagef("say where to: --to NAME, --any or --home")
 	}
 	a, err := s.application(s.ctx, c.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var h *api.Handover
 	if c.Home {
@@ -37,14 +50,10 @@ func (c *moveCommand) Run(s *session) error {
 		h, err = s.client.HandOver(s.ctx, a.ID, bare("controller", c.To))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.screen.line("application %s: %s (%s, controller epoch %d)", a.Name, h.State, or(h.Peer), h.Epoch)
-	if done, err := s.said(h, "app/"+a.ID); done || !s.wide() {
-		return err
-	}
-	l := s.handovers()
-	return l.printRows(l.table(s), []api.Handover{*h})
+	return h, nil
 }
 
 type getHandovers struct{ listFlags }

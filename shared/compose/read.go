@@ -103,7 +103,7 @@ func isCPU(v any) error {
 	case []any, map[string]any, bool:
 		return fmt.Errorf("must be an amount, not %s", kindOf(v))
 	}
-	if err := n.DecodeMapstructure(v); err != nil || !(n >= 0) { //nolint:staticcheck // which is false of what is no number
+	if err := n.DecodeMapstructure(v); err != nil || !(n >= 0) {
 		return fmt.Errorf("%q is no number of cores such as 0.5", fmt.Sprint(v))
 	}
 	if n > mostCPU {
@@ -177,7 +177,7 @@ func (s *source) invalid(known []reading.Finding) (all []reading.Finding) {
 	for i, model := range s.models {
 		var refused *jsonschema.ValidationError
 		if err == nil {
-			errors.As(schema.Validate(map[string]any(model)), &refused)
+			errors.As(schema.Validate(model), &refused)
 		}
 		wrong := deepest(refused)
 		for _, e := range wrong {
@@ -264,7 +264,7 @@ func sentence(e *jsonschema.ValidationError) string {
 func leaves(err error) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for e := err; e != nil; e = errors.Unwrap(e) {
-			if list, ok := e.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is asked of each
+			if list, ok := e.(interface{ Unwrap() []error }); ok {
 				for _, one := range list.Unwrap() {
 					for text := range leaves(one) {
 						if !yield(text) {

@@ -1,5 +1,5 @@
-// Package submission reads applications that are handed in. It alone gives the descriptor the reader of compose files, whose
-// library takes 3 MiB: whatever reads only what is stored must not import it.
+// Package submission reads applications that are handed in. It and package header alone give the descriptor the reader of compose
+// files, whose library takes 3 MiB: whatever reads only what is stored must import neither.
 package submission
 
 import (
@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/submission/header"
 )
 
 // Read reads a document that is to be stored. The error is that of admit.Settings.Application.
@@ -19,11 +20,6 @@ func Read(ctx context.Context, s admit.Settings, document []byte, strict bool) (
 
 // ReadQuestion is Read for a document that is only asked about, as in dialect.DecodeHeader.
 func ReadQuestion(ctx context.Context, s admit.Settings, document []byte) (*appmodel.Application, error) {
-	app, err := Header(document)
+	app, err := header.Read(document)
 	return s.Application(ctx, app, err, false)
-}
-
-// Header reads a document that is only asked about, whatever its policies say.
-func Header(document []byte) (*appmodel.Application, error) {
-	return dialect.DecodeHeader(dialect.Of(document), document, compose.Read)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/jsoncut"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -224,7 +225,7 @@ func (p *printer) node(body []byte, seen time.Time, of picked) error {
 		p.write([]byte(`"lastSeen":`), at)
 		first = false
 	}
-	err := members(body, func(key, value []byte) error {
+	err := jsoncut.Members(body, func(key, value []byte) error {
 		inner, wanted := of[string(key)]
 		if !wanted {
 			return nil
@@ -238,7 +239,7 @@ func (p *printer) node(body []byte, seen time.Time, of picked) error {
 		}
 		p.write([]byte("{"))
 		none := true
-		err := members(value, func(key, value []byte) error {
+		err := jsoncut.Members(value, func(key, value []byte) error {
 			if inner[string(key)] {
 				p.comma(none)
 				none = false

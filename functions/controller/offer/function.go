@@ -9,7 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/handover"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/submission"
+	"github.com/littoral-project/littoral/shared/submission/header"
 )
 
 // Spec declares the function.
@@ -36,7 +36,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := submission.Header(document)
+	parsed, err := header.Read(document)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/submission"
+	"github.com/littoral-project/littoral/shared/submission/header"
 )
 
 // Spec declares the function.
@@ -46,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if request.Parsed, err = submission.Header([]byte(request.Descriptor)); err != nil {
+	if request.Parsed, err = header.Read([]byte(request.Descriptor)); err != nil {
 		return err
 	}
 	answer, err := match.Solve(r.Context(), f.db, request, f.config.Settings)

@@ -39,7 +39,7 @@ var classes = map[Class]Limits{
 	RPC:     {Memory: "128Mi", Timeout: 30 * time.Second, Image: 8, Started: 20},
 	Compose: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 20},
 
-	// The library of compose files beside the solver makes six of these larger than the 6 MB that others keep to.
+	// The library of compose files beside the solver or the parser of PromQL makes four of these larger than the 6 MB of others.
 	Descriptor: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6.5, Started: 20},
 }
 

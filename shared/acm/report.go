@@ -52,6 +52,12 @@ func WithObjects(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "list CodecoApps", pgx.RowTo[uuid.UUID], selectObjects)
 }
 
+// Carried names the CodecoApps that came as objects of Kubernetes and are still there, for all that is known here.
+func Carried(ctx context.Context, q store.Querier) ([]Key, error) {
+	return store.Collect(ctx, q, "list CodecoApps", pgx.RowToStructByPos[Key], `select e.namespace, e.name from codeco_apps e
+join applications a on a.id = e.application_id where e.uid <> '' and a.deleted_at is null order by 1, 2`)
+}
+
 // ObjectOf names the CodecoApp that the application runs; uid is empty if it is no object of Kubernetes, or there is none.
 func ObjectOf(ctx context.Context, q store.Querier, id uuid.UUID) (k Key, uid string, err error) {
 	row := q.QueryRow(ctx, `select namespace, name, uid from codeco_apps where application_id = $1`, id)

@@ -45,12 +45,16 @@ const (
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID             uuid.UUID         `db:"id"`
-	Name           string            `db:"name"`
-	Description    string            `db:"description"`
-	Namespace      string            `db:"namespace"`
-	Dialect        appmodel.Dialect  `db:"dialect"`    // the language of Descriptor
-	Descriptor     string            `db:"descriptor"` // as handed in
+	ID          uuid.UUID        `db:"id"`
+	Name        string           `db:"name"`
+	Description string           `db:"description"`
+	Namespace   string           `db:"namespace"`
+	Dialect     appmodel.Dialect `db:"dialect"`    // the language of Descriptor
+	Descriptor  string           `db:"descriptor"` // as handed in
+
+	// Needs is what components leave out and their compose files ask for, as they were read when the descriptor was handed in.
+	Needs []appmodel.ComposeNeeds `db:"compose_needs"`
+
 	Desired        Desired           `db:"desired"`
 	Version        int64             `db:"version"`      // grows with each change of the descriptor
 	HandledVersion int64             `db:"judged"`       // the version that the matchmaker has handled; meaningless for a stopped application
@@ -70,13 +74,25 @@ type Application struct {
 // Parsed returns the descriptor in normal form. It is parsed once and shared, so callers must not change it.
 func (a *Application) Parsed() (*appmodel.Application, error) {
 	if a.parsed == nil {
-		parsed, err := dialect.DecodeStored(a.Dialect, []byte(a.Descriptor))
+		parsed, err := stored(a.Dialect, a.Descriptor, a.Needs)
 		if err != nil {
 			return nil, fmt.Errorf("stored descriptor: %w", err)
 		}
 		a.parsed = parsed
 	}
 	return a.parsed, nil
+}
+
+// stored reads a descriptor that was accepted before, with what its compose files were found to ask for then.
+func stored(d appmodel.Dialect, descriptor string, needs []appmodel.ComposeNeeds) (*appmodel.Application, error) {
+	app, err := dialect.DecodeStored(d, []byte(descriptor))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range needs {
+		app.Derive(n)
+	}
+	return app, nil
 }
 
 // Namespace returns the namespace for the objects of an application: its name and the first eight digits of its id, so

@@ -17,7 +17,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
@@ -65,7 +64,7 @@ func (w world) submit(document []byte, key string) (*application.Application, bo
 	var app *application.Application
 	var fresh bool
 	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		app, fresh, err = application.Submit(ctx, tx, application.Submission{
+		app, fresh, err = applicationtest.Put(ctx, tx, application.Submission{
 			Document: document, Caller: "alice", IdempotencyKey: key, LostAfter: time.Minute,
 		})
 		return err
@@ -115,7 +114,7 @@ func TestSubmit_theSameKeyGivesTheSameApplication(t *testing.T) {
 	require.Equal(t, 1, w.Published(events.ApplicationSubmitted))
 
 	err := w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Submit(ctx, tx, application.Submission{Document: shop("b"), Caller: "alice", IdempotencyKey: "key-1"})
+		_, _, err := applicationtest.Put(ctx, tx, application.Submission{Document: shop("b"), Caller: "alice", IdempotencyKey: "key-1"})
 		return err
 	})
 	require.Equal(t, problem.Conflict, problem.KindOf(err), "one key cannot name two documents")
@@ -152,7 +151,7 @@ func TestSubmit_whatIsInvalidLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	err := w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte("name: Bad Name\ncomponents: []\n")})
+		_, _, err := applicationtest.Put(ctx, tx, application.Submission{Document: []byte("name: Bad Name\ncomponents: []\n")})
 		return err
 	})
 	require.Equal(t, problem.Invalid, problem.KindOf(err))
@@ -253,7 +252,7 @@ func TestUpdate_touchesOnlyWhatDiffers(t *testing.T) {
 		before[j.Component] = j.UpdatedAt
 	}
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		updated, err := application.Update(ctx, tx, app.ID, shop("b"), time.Minute)
+		updated, err := applicationtest.Update(ctx, tx, app.ID, shop("b"), time.Minute)
 		require.NoError(t, err)
 		require.EqualValues(t, 2, updated.Version)
 		return nil
@@ -288,7 +287,7 @@ func TestUpdate_changesHowLongANodeMayBeSilent(t *testing.T) {
 	for i, document := range [][]byte{append(shop("a"), "# the same\n"...), shop("b")} {
 		lostAfter := time.Duration(i+2) * time.Minute
 		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Update(ctx, tx, app.ID, document, lostAfter)
+			_, err := applicationtest.Update(ctx, tx, app.ID, document, lostAfter)
 			return err
 		}))
 		for _, j := range w.Get(app.ID).Jobs {
@@ -316,7 +315,7 @@ components:
 `)
 	update := func(document []byte) *application.Application {
 		require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Update(ctx, tx, app.ID, document, time.Minute)
+			_, err := applicationtest.Update(ctx, tx, app.ID, document, time.Minute)
 			return err
 		}))
 		return w.Get(app.ID)
@@ -344,7 +343,7 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Equal(t, "web", web.Component)
 	body := fmt.Appendf(nil, `{"ID": %q, "jobs": [{"id": %q, "manifests": [{"yamlString": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"}]}]}`, app.ID, web.ID)
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
+		change, err := jobgroup.ReadChange(nil, body, applicationtest.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -373,7 +372,7 @@ func TestPut_ofAJobGroupWithManyChanges(t *testing.T) {
 	}
 	body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 	require.NoError(t, err)
-	change, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
+	change, err := jobgroup.ReadChange(nil, body, applicationtest.Parse)
 	require.NoError(t, err)
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -390,7 +389,7 @@ func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	err := w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := jobgroup.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
+		change, err := jobgroup.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), applicationtest.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -427,7 +426,7 @@ manifests:
 		}
 		body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 		require.NoError(t, err)
-		read, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
+		read, err := jobgroup.ReadChange(nil, body, applicationtest.Parse)
 		require.NoError(t, err)
 		return w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := read.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -470,11 +469,11 @@ func TestStored_whatCameToBeRefused(t *testing.T) {
 	w.removed("agent-1")
 	require.Len(t, w.start(app.ID).Jobs, 2)
 	require.Equal(t, problem.Invalid, problem.KindOf(w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Submit(ctx, tx, application.Submission{Document: doubled, LostAfter: time.Minute})
+		_, _, err := applicationtest.Put(ctx, tx, application.Submission{Document: doubled, LostAfter: time.Minute})
 		return err
 	})))
 	require.Equal(t, problem.Invalid, problem.KindOf(w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, app.ID, append(doubled, '\n'), time.Minute)
+		_, err := applicationtest.Update(ctx, tx, app.ID, append(doubled, '\n'), time.Minute)
 		return err
 	})))
 	w.stop(app.ID)
@@ -1274,14 +1273,14 @@ func TestPut_keepsAnothersChange(t *testing.T) {
 	part.Jobs = slices.DeleteFunc(part.Jobs, func(j *job.Job) bool { return j.Component != "web" })
 	body, err := json.Marshal(jobgroup.Of(part))
 	require.NoError(t, err)
-	change, err := jobgroup.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), descriptor.Parse)
+	change, err := jobgroup.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), applicationtest.Parse)
 	require.NoError(t, err)
 	theirs := strings.ReplaceAll(string(withCache), "kind: Pod, metadata: {name: c}",
 		"kind: Pod, metadata: {name: c, labels: {by: other}}")
 	require.NotEqual(t, string(withCache), theirs)
 	done := make(chan error)
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		if _, err := application.Update(ctx, tx, app.ID, []byte(theirs), time.Minute); err != nil {
+		if _, err := applicationtest.Update(ctx, tx, app.ID, []byte(theirs), time.Minute); err != nil {
 			return err
 		}
 		go func() {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -38,9 +37,11 @@ const (
 
 	// A controller may be given an application that it had before, and has deleted since. Its version then goes on, so that
 	// no revision has the number of another.
-	adopt = `insert into applications (id, name, description, namespace, descriptor, owner, dialect, version, judged, acts_until, submitted)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, sha256(convert_to($5, 'UTF8')))
+	adopt = `insert into applications (id, name, description, namespace, descriptor, owner, dialect, version, judged, acts_until, submitted,
+  compose_needs)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, sha256(convert_to($5, 'UTF8')), $10)
 on conflict (id) do update set description = excluded.description, descriptor = excluded.descriptor, dialect = excluded.dialect,
+  compose_needs = excluded.compose_needs,
   desired = 'running', deleted_at = null, away = null, acts_until = excluded.acts_until, updated_at = now(),
   version = greatest(applications.version + 1, excluded.version), judged = greatest(applications.version + 1, excluded.version)
 returning version, not exists (select from applications where deleted_at is null)`
@@ -107,8 +108,11 @@ func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, to Away, why strin
 func Reported(tx *store.Tx, id uuid.UUID, away Away) { tx.Append(updateAway, id, away) }
 
 // Resume makes this controller act again on an application that it had released, with the descriptor that the other one had
-// last. It does nothing for one that is not released.
-func Resume(ctx context.Context, tx *store.Tx, id uuid.UUID, descriptor, why string, lostAfter time.Duration) error {
+// last, and what its compose files ask for. It does nothing for one that is not released.
+func Resume(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, descriptor string, needs []appmodel.ComposeNeeds, why string,
+	lostAfter time.Duration,
+) error {
 	a, err := Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
@@ -133,7 +137,7 @@ func Resume(ctx context.Context, tx *store.Tx, id uuid.UUID, descriptor, why str
 	if descriptor == "" || descriptor == a.Descriptor {
 		return nil
 	}
-	changed, err := dialect.DecodeStored(a.Dialect, []byte(descriptor))
+	changed, err := stored(a.Dialect, descriptor, needs)
 	if err != nil {
 		return err
 	}
@@ -162,6 +166,7 @@ type Adoption struct {
 	Name       string
 	Dialect    appmodel.Dialect
 	Descriptor string
+	Needs      []appmodel.ComposeNeeds
 	Owner      string
 	Version    int64
 	Until      time.Time // the end of the first lease
@@ -169,14 +174,14 @@ type Adoption struct {
 
 // Adopt makes this controller responsible for the application, until the lease ends. Its id stays the same everywhere.
 func Adopt(ctx context.Context, tx *store.Tx, in Adoption, why string, lostAfter time.Duration) error {
-	app, err := dialect.DecodeStored(in.Dialect, []byte(in.Descriptor))
+	app, err := stored(in.Dialect, in.Descriptor, in.Needs)
 	if err != nil {
 		return err
 	}
 	var version int64
 	var first bool
 	err = tx.QueryRow(ctx, adopt, in.ID, in.Name, app.Description, Namespace(in.Name, in.ID), in.Descriptor, in.Owner, in.Dialect,
-		max(in.Version, 1), in.Until).Scan(&version, &first)
+		max(in.Version, 1), in.Until, in.Needs).Scan(&version, &first)
 	if err != nil {
 		return fmt.Errorf("adopt application: %w", err)
 	}

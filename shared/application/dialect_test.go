@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -48,7 +48,7 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	require.Equal(t, "front", parsed.Components[0].Name)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
-		change, err := jobgroup.ReadChange(id, body, descriptor.Parse)
+		change, err := jobgroup.ReadChange(id, body, applicationtest.Parse)
 		require.NoError(t, err)
 		err = w.Tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)

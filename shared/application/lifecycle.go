@@ -12,7 +12,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/clusterlink"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
@@ -24,7 +23,7 @@ import (
 // Submission is a descriptor that was handed in.
 type Submission struct {
 	Document       []byte
-	Parsed         *appmodel.Application // Document, parsed before the transaction; nil = Submit parses it as a descriptor
+	Parsed         *appmodel.Application // Document, as it was read (package submission)
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
 	First          bool          // only if no application has the name
@@ -32,16 +31,11 @@ type Submission struct {
 }
 
 // Submit stores a new application whose components wait for places. fresh is false when the idempotency key was used
-// before; then the application stored with it is returned, as it is now. The error is that of dialect.Decode; or
+// before; then the application stored with it is returned, as it is now. The error is
 // Conflict when the key came with another document, or its application was deleted; or PreconditionFailed when it must
 // be the first of its name and is not.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
-	if app == nil {
-		if app, err = dialect.Decode(dialect.Of(s.Document), s.Document); err != nil {
-			return nil, false, err
-		}
-	}
 	warnings := problem.Texts(registry.Warnings(app))
 	if s.IdempotencyKey != "" {
 		if a, err := submitted(ctx, tx, s); a != nil || err != nil {
@@ -63,14 +57,14 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a = &Application{
 		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
-		Dialect: app.Dialect, Descriptor: string(s.Document), Owner: s.Caller, Warnings: warnings, parsed: app,
+		Dialect: app.Dialect, Descriptor: string(s.Document), Needs: app.Needs, Owner: s.Caller, Warnings: warnings, parsed: app,
 	}
 	var key *string
 	if s.IdempotencyKey != "" {
 		key = &s.IdempotencyKey
 	}
 	var first bool
-	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key, a.Dialect).
+	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key, a.Dialect, a.Needs).
 		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &a.HandledVersion, &first)
 	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
 		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")

@@ -20,7 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-const columns = `a.id, a.name, a.description, a.namespace, a.dialect, a.descriptor, ` + desiredNow + `, a.version, a.judged, a.owner,
+const columns = `a.id, a.name, a.description, a.namespace, a.dialect, a.descriptor, a.compose_needs, ` + desiredNow + `, a.version, a.judged, a.owner,
 a.created_at, a.updated_at, a.unwatched, a.unwatched_at, a.away`
 
 const (
@@ -41,19 +41,19 @@ from applications a where a.owner = $1 and a.idempotency_key = $2`
 	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
 
 	// The descriptor, which may be large, is in no listing.
-	selectList = `select a.id, a.name, a.description, a.namespace, a.dialect, '' as descriptor, ` + desiredNow + `, a.version, a.judged,
+	selectList = `select a.id, a.name, a.description, a.namespace, a.dialect, '' as descriptor, null::jsonb as compose_needs, ` + desiredNow + `, a.version, a.judged,
   a.owner, a.created_at, a.updated_at, a.unwatched, a.unwatched_at, a.away from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
 and ($3 = '' or a.name = $3 or a.id::text = any(string_to_array($3, ',')))
 and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.application_id = a.id and j.cleans is null
   and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
 order by a.created_at, a.id limit $7`
 
-	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key, submitted, dialect)
-values ($1, $2, $3, $4, $5, $6, $7, sha256(convert_to($5, 'UTF8')), $8) returning created_at, updated_at, desired, version, judged,
+	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key, submitted, dialect, compose_needs)
+values ($1, $2, $3, $4, $5, $6, $7, sha256(convert_to($5, 'UTF8')), $8, $9) returning created_at, updated_at, desired, version, judged,
 not exists (select from applications where deleted_at is null)`
 
-	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()
-where id = $1 returning version, updated_at`
+	updateDescriptor = `update applications set descriptor = $2, description = $3, compose_needs = $4, version = version + 1,
+updated_at = now() where id = $1 returning version, updated_at`
 
 	// A stopped application has no place that an update could make wrong, and a started one gets new places.
 	updateDesired = `update applications set desired = $2, judged = version, updated_at = now() where id = $1`

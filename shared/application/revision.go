@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -26,12 +25,13 @@ type Revision struct {
 	Summary    string    `json:"summary,omitempty"    db:"summary"`    // what it changed, for people
 	Descriptor string    `json:"descriptor,omitempty" db:"descriptor"` // as handed in; not in a listing
 
-	Dialect appmodel.Dialect `json:"-" db:"dialect"` // of the application, which keeps it
+	Dialect appmodel.Dialect        `json:"-" db:"dialect"` // of the application, which keeps it
+	Needs   []appmodel.ComposeNeeds `json:"-" db:"compose_needs"`
 }
 
 // Parsed returns the descriptor in normal form.
 func (r *Revision) Parsed() (*appmodel.Application, error) {
-	parsed, err := dialect.DecodeStored(r.Dialect, []byte(r.Descriptor))
+	parsed, err := stored(r.Dialect, r.Descriptor, r.Needs)
 	if err != nil {
 		return nil, fmt.Errorf("revision %d: %w", r.Number, err)
 	}
@@ -42,12 +42,12 @@ func (r *Revision) Parsed() (*appmodel.Application, error) {
 const MostRevisions = 100
 
 const (
-	insertRevision = `insert into revisions (application_id, revision, author, restores, summary, descriptor)
-values ($1, $2, $3, $4, $5, $6)`
-	selectRevisions = `select r.revision, r.at, r.author, r.restores, r.summary, '' as descriptor, a.dialect
+	insertRevision = `insert into revisions (application_id, revision, author, restores, summary, descriptor, compose_needs)
+values ($1, $2, $3, $4, $5, $6, $7)`
+	selectRevisions = `select r.revision, r.at, r.author, r.restores, r.summary, '' as descriptor, a.dialect, null::jsonb as compose_needs
 from revisions r join applications a on a.id = r.application_id
 where r.application_id = $1 and ($2 = 0 or r.revision < $2) order by r.revision desc limit $3`
-	whole = `select r.revision, r.at, r.author, r.restores, r.summary, r.descriptor, a.dialect
+	whole = `select r.revision, r.at, r.author, r.restores, r.summary, r.descriptor, a.dialect, r.compose_needs
 from revisions r join applications a on a.id = r.application_id where r.application_id = $1 and `
 	selectRevision = whole + `r.revision = $2`
 	selectBefore   = whole + `r.revision < $2 order by r.revision desc limit 1`
@@ -55,7 +55,7 @@ from revisions r join applications a on a.id = r.application_id where r.applicat
 
 // revise keeps the descriptor that the application just got.
 func (a *Application) revise(tx *store.Tx, by authorship, summary string) {
-	tx.Append(insertRevision, a.ID, a.Version, by.author, by.restores, summary, a.Descriptor)
+	tx.Append(insertRevision, a.ID, a.Version, by.author, by.restores, summary, a.Descriptor, a.Needs)
 }
 
 // authorship says where a descriptor comes from.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -19,7 +20,7 @@ import (
 func (w world) update(id uuid.UUID, document []byte) *application.Application {
 	w.Helper()
 	require.NoError(w, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, id, document, time.Minute)
+		_, err := applicationtest.Update(ctx, tx, id, document, time.Minute)
 		return err
 	}))
 	return w.Get(id)

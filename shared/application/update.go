@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
@@ -26,18 +25,10 @@ type key struct {
 	replica   int
 }
 
-// Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
-// replaced where it runs, one with other requirements is checked by the matchmaker, a new one waits for a place, and
-// one that is gone is removed. Of a stopped application nothing runs until it is started. The error is that of
-// dialect.Decode, NotFound, or Conflict while it is being deleted.
-func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
-	app, err := dialect.Decode(dialect.Of(document), document)
-	if err != nil {
-		return nil, err
-	}
-	return update(ctx, tx, id, document, app, authorship{}, lostAfter)
-}
-
+// update gives an application a new descriptor. Only what differs is touched: a component with other objects is replaced where
+// it runs, one with other requirements is checked by the matchmaker, a new one waits for a place, and one that is gone is
+// removed. Of a stopped application nothing runs until it is started. The error is NotFound, or Conflict while it is being
+// deleted.
 func update(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *appmodel.Application, by authorship,
 	lostAfter time.Duration,
@@ -68,11 +59,11 @@ func update(
 			changed = append(changed, "other "+strings.Join(others, ", "))
 		}
 	}
-	err = tx.QueryRow(ctx, updateDescriptor, a.ID, document, app.Description).Scan(&a.Version, &a.UpdatedAt)
+	err = tx.QueryRow(ctx, updateDescriptor, a.ID, document, app.Description, app.Needs).Scan(&a.Version, &a.UpdatedAt)
 	if err != nil {
 		return nil, fmt.Errorf("store descriptor: %w", err)
 	}
-	a.Descriptor, a.parsed, a.Warnings = string(document), app, warnings // what is announced is about this one
+	a.Descriptor, a.Needs, a.parsed, a.Warnings = string(document), app.Needs, app, warnings // what is announced is about this one
 	message := "no component differs"
 	if len(changed) > 0 {
 		message = strings.Join(changed, ", ")

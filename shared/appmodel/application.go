@@ -5,6 +5,7 @@
 package appmodel
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ type Application struct {
 	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
 	Derived     []problem.Field `json:"derived,omitempty"`    // requirements that follow from a compose file
 	HostAccess  []problem.Field `json:"-"`                    // what compose files would get of the machine they run on; not after ParseStored
+	Needs       []ComposeNeeds  `json:"-"`                    // what was derived from compose files: to be stored with the document
 
 	Source Source `json:"-"` // the document; nil for one that was accepted before
 }
@@ -122,6 +124,41 @@ type Requirements struct {
 type NodeLabel struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
+}
+
+// ComposeNeeds is what the compose files of a component ask for in deploy.resources, and the lines that say so.
+type ComposeNeeds struct {
+	Component   string `json:"component"`
+	CPUMilli    int64  `json:"cpuMilli,omitempty"`
+	CPULine     int    `json:"cpuLine,omitempty"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	MemoryLine  int    `json:"memoryLine,omitempty"`
+}
+
+// Derive gives a component the requirements that it leaves out and its compose files ask for. It is done when a descriptor is
+// handed in, and again from what was stored then.
+func (a *Application) Derive(asked ComposeNeeds) {
+	i := slices.IndexFunc(a.Components, func(c Component) bool { return c.Name == asked.Component })
+	if i < 0 {
+		return
+	}
+	need, path := &a.Components[i].Requirements, fmt.Sprintf("components[%d].requirements.", i)
+	note := func(key string, line int, amount int64, unit string) {
+		a.Derived = append(a.Derived, problem.Field{Path: path + key, Line: line, Detail: fmt.Sprintf(
+			"is %d%s, as the services of its compose file ask for in deploy.resources", amount, unit)})
+	}
+	derived := ComposeNeeds{Component: asked.Component}
+	if need.CPUMilli == 0 && asked.CPUMilli > 0 {
+		need.CPUMilli, derived.CPUMilli, derived.CPULine = asked.CPUMilli, asked.CPUMilli, asked.CPULine
+		note("cpu", asked.CPULine, asked.CPUMilli, "m")
+	}
+	if need.MemoryBytes == 0 && asked.MemoryBytes > 0 {
+		need.MemoryBytes, derived.MemoryBytes, derived.MemoryLine = asked.MemoryBytes, asked.MemoryBytes, asked.MemoryLine
+		note("memory", asked.MemoryLine, asked.MemoryBytes, " bytes")
+	}
+	if derived.CPUMilli > 0 || derived.MemoryBytes > 0 {
+		a.Needs = append(a.Needs, derived)
+	}
 }
 
 // Target is a place the user fixed. Cluster or Node is always set.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/backup"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/objects/folder"
@@ -64,7 +65,7 @@ func (w *database) read(sql string) (lines []string) {
 func (w *database) submit() (id uuid.UUID) {
 	w.Helper()
 	require.NoError(w, w.Tx(w.Context(), func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(document), LostAfter: time.Minute})
+		a, _, err := applicationtest.Put(ctx, tx, application.Submission{Document: []byte(document), LostAfter: time.Minute})
 		id = a.ID
 		return err
 	}))

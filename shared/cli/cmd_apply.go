@@ -18,7 +18,7 @@ type applyCommand struct {
 	New    bool     `xor:"which,fresh" help:"Always make a new application, also when one has the name."`
 	Strict bool     `help:"Refuse a descriptor with warnings."`
 	waitFlags
-	resultFlags
+	outputFlag
 
 	Controller string `xor:"elsewhere" placeholder:"NAME" help:"Hand it over to this controller, or to any; see littoral move."`
 
@@ -36,7 +36,6 @@ func (c *applyCommand) Run(s *session) error {
 	if c.Controller != "" && c.Wait {
 		return usagef("--wait follows an application here, and --controller gives it away; see: littoral get apps -o wide")
 	}
-	c.progress(s)
 	for i, file := range c.File {
 		err := c.one(s, file)
 		if err == nil {
@@ -63,23 +62,23 @@ func (c *applyCommand) one(s *session, file string) error {
 	case err != nil:
 		return err
 	case c.Controller != "":
-		move := moveCommand{ID: a.ID, To: c.Controller}
+		move := moveCommand{appArgument: appArgument{a.ID}, To: c.Controller}
 		if c.Controller == anyController {
 			move.To, move.Any = "", true
 		}
-		if err := move.Run(s); err != nil {
+		if _, err := move.move(s); err != nil {
 			return err
 		}
-		return c.result(s, a.ID)
+		return s.result(a.ID)
 	case !c.Wait && !c.AutoRollback:
-		return c.result(s, a.ID)
+		return s.result(a.ID)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
 	defer cancel()
 	err = s.follow(ctx, a.ID, after, available)
 	switch {
 	case err == nil:
-		return c.result(s, a.ID)
+		return s.result(a.ID)
 	case !c.AutoRollback || s.ctx.Err() != nil:
 		return err
 	}
@@ -183,7 +182,7 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 	case c.App != "":
 		return s.application(s.ctx, c.App)
 	}
-	header, err := descriptor.ParseHeader(document)
+	header, err := descriptor.ParseHeader(document, nil)
 	if err != nil || header.Name == "" {
 		return nil, nil
 	}
@@ -209,11 +208,11 @@ type submitCommand struct {
 	File   []string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
 	Strict bool     `help:"Refuse a descriptor with warnings."`
 	waitFlags
-	resultFlags
+	outputFlag
 }
 
 // Run applies with --new.
 func (c *submitCommand) Run(s *session) error {
-	apply := applyCommand{File: c.File, New: true, Strict: c.Strict, waitFlags: c.waitFlags, resultFlags: c.resultFlags}
+	apply := applyCommand{File: c.File, New: true, Strict: c.Strict, waitFlags: c.waitFlags}
 	return apply.Run(s)
 }

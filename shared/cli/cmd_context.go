@@ -17,7 +17,7 @@ type contextCommand struct {
 }
 
 type contextList struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of context list.
@@ -30,7 +30,7 @@ func (c *contextList) Run(s *session) error {
 		return err
 	}
 	l := listing[contextItem]{
-		format: c.Output, what: "contexts", kind: "context",
+		what: "contexts", kind: "context",
 		fetch: func(context.Context) ([]contextItem, error) {
 			list := slices.Clone(all.List)
 			for i := range list {
@@ -48,11 +48,17 @@ func (c *contextList) Run(s *session) error {
 			return []string{mark, i.Name, i.address()}
 		},
 	}
+	if s.wide() {
+		l.header = append(l.header, "TOKENFILE", "HOME")
+		narrow := l.row
+		l.row = func(i contextItem) []string { return append(narrow(i), or(i.tokens()), or(i.Home)) }
+	}
 	return l.run(s)
 }
 
 type contextUse struct {
 	Name string `arg:"" complete:"context" help:"Context."`
+	outputFlag
 }
 
 // Help is the long help of context use.
@@ -67,15 +73,20 @@ func (c *contextUse) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	found, err := all.find(c.Name)
+	found, err := all.find(bare("context", c.Name))
 	if err != nil {
 		return err
 	}
-	all.Current = c.Name
+	all.Current = found.Name
 	if err := all.save(); err != nil {
 		return err
 	}
-	s.screen.line("context %s: %s", found.Name, found.address())
+	used := *found
+	used.Current = true
+	if done, err := s.said(used, "context/"+used.Name); done {
+		return err
+	}
+	s.screen.line("context %s: %s", used.Name, used.address())
 	return nil
 }
 
@@ -83,6 +94,7 @@ type contextAdd struct {
 	Name string `arg:"" optional:"" help:"Context."`
 	// The flags of the command line itself are called --server and --token-file already, and mean the same.
 	Lighthouse string `placeholder:"URL" help:"Add all controllers that this lighthouse knows, by their names."`
+	outputFlag
 }
 
 // Help is the long help of context add.
@@ -103,34 +115,46 @@ func (c *contextAdd) Run(s *session) error {
 	case c.Name != "" && s.server == "":
 		return usagef("--server says where %s is", c.Name)
 	case c.Name != "":
-		all.set(contextItem{Name: c.Name, Server: s.server, TokenFile: s.tokenFile})
-		if err := all.save(); err != nil {
-			return err
-		}
-		s.screen.line("context %s added: %s", c.Name, s.server)
-		return nil
+		return all.add(s, contextItem{Name: c.Name, Server: s.server, TokenFile: s.tokenFile})
 	}
 	light := api.Client{Base: c.Lighthouse, HTTP: s.client.HTTP} // it asks nobody for a token, and gets none of ours
 	found, err := light.Controllers(s.ctx)
 	if err != nil {
 		return err
 	}
-	for _, f := range found {
-		server := f.Address
-		if !strings.Contains(server, "://") {
-			server = "http://" + server // as ICOS writes it
-		}
-		all.set(contextItem{Name: f.Name, Server: server})
-		s.screen.line("context %s added: %s", printable(f.Name), printable(server))
-	}
 	if len(found) == 0 {
 		return fmt.Errorf("the lighthouse at %s knows no controllers", c.Lighthouse)
 	}
-	return all.save()
+	items := make([]contextItem, len(found))
+	for i, f := range found {
+		items[i] = contextItem{Name: f.Name, Server: f.Address}
+		if !strings.Contains(f.Address, "://") {
+			items[i].Server = "http://" + f.Address // as ICOS writes it
+		}
+	}
+	return all.add(s, items...)
+}
+
+// add keeps contexts, and says so.
+func (c *contexts) add(s *session, items ...contextItem) error {
+	for _, i := range items {
+		c.set(i)
+	}
+	if err := c.save(); err != nil {
+		return err
+	}
+	if done, err := s.said(items, namesOf("context", items, func(i *contextItem) string { return i.Name })...); done {
+		return err
+	}
+	for _, i := range items {
+		s.screen.line("context %s added: %s", i.Name, i.Server)
+	}
+	return nil
 }
 
 type contextRemove struct {
 	Name string `arg:"" complete:"context" help:"Context."`
+	outputFlag
 }
 
 // Help is the long help of context remove.
@@ -144,16 +168,21 @@ func (c *contextRemove) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if _, err := all.find(c.Name); err != nil {
+	found, err := all.find(bare("context", c.Name))
+	if err != nil {
 		return err
 	}
-	all.List = slices.DeleteFunc(all.List, func(i contextItem) bool { return i.Name == c.Name })
-	if all.Current == c.Name {
+	removed := *found
+	all.List = slices.DeleteFunc(all.List, func(i contextItem) bool { return i.Name == removed.Name })
+	if all.Current == removed.Name {
 		all.Current = ""
 	}
 	if err := all.save(); err != nil {
 		return err
 	}
-	s.screen.line("context %s removed", c.Name)
+	if done, err := s.said(removed, "context/"+removed.Name); done {
+		return err
+	}
+	s.screen.line("context %s removed", removed.Name)
 	return nil
 }

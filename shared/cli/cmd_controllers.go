@@ -13,9 +13,10 @@ func (getControllers) Help() string {
 // Run lists controllers.
 func (c *getControllers) Run(s *session) error {
 	l := listing[api.Controller]{
-		format: c.Output, watch: c.Watch, what: "controllers", kind: "controller",
+		watch: c.Watch, what: "controllers", kind: "controller",
 		fetch:  s.client.Controllers,
 		key:    func(c api.Controller) string { return c.Address },
+		named:  func(c api.Controller) string { return c.Name },
 		header: []string{"NAME", "ADDRESS", "HEALTH", "SEEN"},
 		row: func(c api.Controller) []string {
 			return []string{c.Name, c.Address, c.State(), s.age(c.SeenAt)}
@@ -23,7 +24,7 @@ func (c *getControllers) Run(s *session) error {
 		steady: []int{0, 1, 2},
 		gone:   func(c *api.Controller) { c.Healthy, c.Trouble = nil, gone },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "TROUBLE")
 		narrow := l.row
 		l.row = func(c api.Controller) []string { return append(narrow(c), or(c.Trouble)) }

@@ -26,8 +26,8 @@ func (describeCommand) Help() string {
 
 type describeApp struct {
 	appArgument
-	Output  format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
-	History int    `default:"20" help:"How many of the last events to show."`
+	outputFlag
+	History int `default:"20" help:"How many of the last events to show; -o wide shows all."`
 }
 
 // description is the answer of "describe app -o json".
@@ -54,7 +54,7 @@ func (c *describeApp) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "app", a.ID, description{a, decisions, entries}); done {
+	if done, err := s.said(description{a, decisions, entries}, "app/"+a.ID); done {
 		return err
 	}
 	s.describe(a)
@@ -132,11 +132,11 @@ func (s *session) job(a *api.Application, j *api.Job, decisions []decision) erro
 		return nil
 	}
 	fmt.Fprintln(s.out, "    Conditions:")
-	t := s.newTable("TYPE", "STATUS", "REASON", "AGE", "MESSAGE")
+	t := s.newTable("TYPE", "STATUS", "REASON", s.whenHeader(), "MESSAGE")
 	t.indent = "      "
 	var rows [][]string
 	for _, c := range j.Resource.Conditions {
-		rows = append(rows, []string{c.Type, c.Status, or(c.Reason), s.age(c.LastTransitionTime), c.Message})
+		rows = append(rows, []string{c.Type, c.Status, or(c.Reason), s.when(c.LastTransitionTime), c.Message})
 	}
 	return t.write(rows...)
 }
@@ -176,12 +176,15 @@ func remedies(list []api.Remedy) string {
 func (s *session) describeHistory(a *api.Application, entries []api.Entry, last int) error {
 	fmt.Fprintln(s.out, "\nHistory:")
 	shown := entries[max(0, len(entries)-max(last, 0)):]
-	t := s.newTable("AGE", "EVENT", "COMPONENT", "MESSAGE")
+	if s.wide() {
+		shown = entries
+	}
+	t := s.newTable(s.whenHeader(), "EVENT", "COMPONENT", "+CAUSE", "+TRACE", "MESSAGE")
 	t.indent = "  "
 	var rows [][]string
 	for i := range shown {
 		e := &shown[i]
-		rows = append(rows, []string{s.age(e.At), e.Event, or(e.Component), e.Message})
+		rows = append(rows, []string{s.when(e.At), e.Event, or(e.Component), or(e.Cause), or(e.TraceID), e.Message})
 	}
 	if err := t.write(rows...); err != nil {
 		return err

@@ -9,14 +9,9 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 )
 
-// describeFlags are those of describing one thing.
-type describeFlags struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
-}
-
 type describeJob struct {
 	ID string `arg:"" help:"Job: its id, or its end as lists show it, or its beginning."`
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of describe job.
@@ -28,7 +23,7 @@ func (c *describeJob) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	id := strings.ToLower(c.ID)
+	id := strings.ToLower(bare("job", c.ID))
 	list = slices.DeleteFunc(list, func(j api.Job) bool {
 		return !(len(id) >= minPrefix && strings.HasSuffix(j.ID, id)) && !(isIDPrefix(id) && strings.HasPrefix(j.ID, id))
 	})
@@ -43,7 +38,7 @@ func (c *describeJob) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "job", j.ID, j); done {
+	if done, err := s.said(j, "job/"+j.ID); done {
 		return err
 	}
 	a, err := s.client.Application(s.ctx, j.GroupID)
@@ -67,7 +62,7 @@ func (s *session) placed(at func(api.Target) bool) ([][]string, error) {
 	var rows [][]string
 	for i := range list {
 		if j := &list[i]; j.Live() && at(j.Targets) {
-			rows = append(rows, []string{j.GroupName, j.Component(), j.State, or(j.Targets.Node), s.age(j.CreatedAt)})
+			rows = append(rows, []string{j.GroupName, j.Component(), j.State, or(j.Targets.Node), s.when(j.CreatedAt)})
 		}
 	}
 	slices.SortFunc(rows, slices.Compare)
@@ -81,14 +76,14 @@ func (s *session) components(rows [][]string) error {
 		return err
 	}
 	fmt.Fprintln(s.out, "\nComponents:")
-	t := s.newTable("APP", "COMPONENT", "STATE", "NODE", "AGE")
+	t := s.newTable("APP", "COMPONENT", "STATE", "NODE", s.whenHeader())
 	t.indent = "  "
 	return t.write(rows...)
 }
 
 type describeNode struct {
 	Node string `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of describe node.
@@ -108,7 +103,7 @@ func (c *describeNode) Run(s *session) error {
 		return advise(fmt.Errorf("telemetry shows no node %s/%s", cluster, name), "See what there is with: littoral get nodes")
 	}
 	n := p.At
-	if done, err := s.said(c.Output, "node", cluster+"/"+name, nodeItem{cluster, name, strings.ToLower(p.In.Type), s.stateOf(taxonomy, n), *n}); done {
+	if done, err := s.said(nodeItem{cluster, name, strings.ToLower(p.In.Type), s.stateOf(taxonomy, n), *n}, "node/"+cluster+"/"+name); done {
 		return err
 	}
 	s.fields("", [][2]string{
@@ -133,7 +128,7 @@ func (c *describeNode) Run(s *session) error {
 
 type describeCluster struct {
 	Cluster string `arg:"" complete:"cluster" help:"Cluster."`
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of describe cluster.
@@ -141,6 +136,7 @@ func (describeCluster) Help() string { return "Example: littoral describe cluste
 
 // Run shows the cluster.
 func (c *describeCluster) Run(s *session) error {
+	c.Cluster = bare("cluster", c.Cluster)
 	list, err := (&getClusters{}).fetch(s.ctx, s)
 	if err != nil {
 		return err
@@ -150,7 +146,7 @@ func (c *describeCluster) Run(s *session) error {
 		return advise(fmt.Errorf("there is no cluster %q", c.Cluster), "See what there is with: littoral get clusters")
 	}
 	i := list[at]
-	if done, err := s.said(c.Output, "cluster", i.Name, i); done {
+	if done, err := s.said(i, "cluster/"+i.Name); done {
 		return err
 	}
 	s.fields("", [][2]string{
@@ -175,7 +171,7 @@ func (c *describeCluster) Run(s *session) error {
 
 type describePolicy struct {
 	policyArgument
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of describe policy.
@@ -187,12 +183,12 @@ func (c *describePolicy) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "policy", p.ID, p); done {
+	if done, err := s.said(p, "policy/"+p.ID); done {
 		return err
 	}
 	variables := make(map[string]string, len(p.Variables))
 	for name, v := range p.Variables {
-		variables[name] = value(v)
+		variables[name] = s.shortValue(v)
 	}
 	s.fields("", [][2]string{
 		{"Policy", p.Name},
@@ -211,18 +207,18 @@ func (c *describePolicy) Run(s *session) error {
 		return nil
 	}
 	fmt.Fprintln(s.out, "\nEvents:")
-	t := s.newTable("AGE", "EVENT")
+	t := s.newTable(s.whenHeader(), "EVENT")
 	t.indent = "  "
 	var rows [][]string
 	for _, e := range p.Status.Events {
-		rows = append(rows, []string{s.age(e.Timestamp), e.Type})
+		rows = append(rows, []string{s.when(e.Timestamp), e.Type})
 	}
 	return t.write(rows...)
 }
 
 type describeController struct {
 	Name string `arg:"" complete:"controller" help:"Controller: its name or address."`
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of describe controller.
@@ -230,6 +226,7 @@ func (describeController) Help() string { return "Example: littoral describe con
 
 // Run shows the controller.
 func (c *describeController) Run(s *session) error {
+	c.Name = bare("controller", c.Name)
 	list, err := s.client.Controllers(s.ctx)
 	if err != nil {
 		return err
@@ -239,7 +236,7 @@ func (c *describeController) Run(s *session) error {
 		return advise(fmt.Errorf("the lighthouse knows no controller %q", c.Name), "See what there is with: littoral get controllers")
 	}
 	k := &list[at]
-	if done, err := s.said(c.Output, "controller", k.Name, k); done {
+	if done, err := s.said(k, "controller/"+k.Name); done {
 		return err
 	}
 	checked := "never"

@@ -17,12 +17,12 @@ type doctorCommand struct {
 	Cluster      bool   `help:"Look at the cluster of KUBECONFIG too, with kubectl."`
 	BeforeDeploy bool   `help:"Look only at what a cluster needs before Littoral is deployed to it."`
 	Namespace    string `short:"n" default:"littoral" help:"Namespace of Littoral in the cluster."`
-	Output       format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	outputFlag
 }
 
 // Help is the long help of doctor.
 func (doctorCommand) Help() string {
-	return "Nothing is changed. The exit code is 1 if something is wrong. Example: littoral doctor --cluster"
+	return "Nothing is changed. The exit code is 1 if something is wrong; -o name lists what was checked, the worst first.\n\nExample: littoral doctor --cluster"
 }
 
 // What a check may find.
@@ -31,6 +31,9 @@ const (
 	unsure = "warning" // it works, or nobody could look
 	faulty = "wrong"
 )
+
+// states are those, the worst first.
+var states = []string{faulty, unsure, fine}
 
 // The least minor versions of Kubernetes' kubectl and of Knative, both 1.
 const (
@@ -70,11 +73,15 @@ func (c *doctorCommand) Run(s *session) error {
 			p.objects()
 		}
 	}
-	if c.Output.structured() {
-		if err := s.print(c.Output, p.found); err != nil {
-			return err
-		}
-	} else if err := p.show(); err != nil {
+	worst := slices.Clone(p.found)
+	slices.SortStableFunc(worst, func(a, b finding) int {
+		return cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State))
+	})
+	done, err := s.said(p.found, namesOf("check", worst, func(f *finding) string { return f.Check })...)
+	if !done {
+		err = p.tell()
+	}
+	if err != nil {
 		return err
 	}
 	wrong := 0
@@ -89,12 +96,12 @@ func (c *doctorCommand) Run(s *session) error {
 	return nil
 }
 
-func (p *patient) show() error {
+func (p *patient) tell() error {
 	rows := make([][]string, len(p.found))
 	for i, f := range p.found {
-		rows[i] = []string{f.Check, f.State, f.Message}
+		rows[i] = []string{f.Check, f.State, f.Message, or(f.Advice)}
 	}
-	if err := p.newTable("CHECK", "STATE", "FOUND").write(rows...); err != nil {
+	if err := p.newTable("CHECK", "STATE", "FOUND", "+ADVICE").write(rows...); err != nil || p.wide() {
 		return err
 	}
 	for _, f := range p.found {
@@ -345,7 +352,7 @@ func (p *patient) objects() {
 		case len(list.Items) == 0:
 			p.note(check, faulty, "there is none", "make deploy creates them")
 		case unready == 0:
-			p.note(check, fine, fmt.Sprintf("all %d are ready", len(list.Items)), "")
+			p.note(check, fine, fmt.Sprintf("%d of %[1]d ready", len(list.Items)), "")
 		}
 	}
 }

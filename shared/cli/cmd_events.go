@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,11 +19,11 @@ type eventsCommand struct {
 	Component string        `placeholder:"NAME" help:"Only of this component."`
 	Type      []string      `placeholder:"EVENT" help:"Only events of this type, such as job.finished; repeatable."`
 
-	Tail     int    `default:"100" help:"How many of the last to show, at most 1000."`
-	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: ${enum}."`
-	Watch    bool   `short:"w" help:"Go on showing what happens, until interrupted."`
-	Archived bool   `help:"Show what happened long ago and was moved to the archive, by the same choice."`
-	Dead     bool   `help:"Show the events that a function did not take and that were given up."`
+	Tail int `default:"100" help:"How many of the last to show, at most 1000."`
+	outputFlag
+	Watch    bool `short:"w" help:"Go on showing what happens, until interrupted."`
+	Archived bool `help:"Show what happened long ago and was moved to the archive, by the same choice."`
+	Dead     bool `help:"Show the events that a function did not take and that were given up."`
 }
 
 // events shows history; names has the names of applications by id.
@@ -32,7 +33,6 @@ type events struct {
 	keep   func(*session, *api.Entry) bool // what a watch shows
 	app    string
 	gone   error // not nil if the application asked for does not exist any more
-	format format
 	table  *table
 	names  map[string]string
 	silent string // why that one was not heard, as it was said last
@@ -53,7 +53,7 @@ func (c *eventsCommand) Run(s *session) error {
 	if c.Archived && c.Watch {
 		return usagef("nothing happens in the archive: --archived and --watch do not go together")
 	}
-	e := &events{session: s, types: c.Type, format: c.Output, names: map[string]string{}}
+	e := &events{session: s, types: c.Type, names: map[string]string{}}
 	if err := e.choose(c); err != nil {
 		return err
 	}
@@ -79,17 +79,14 @@ func (c *eventsCommand) Run(s *session) error {
 	if len(list) == 0 && e.gone != nil {
 		return e.gone // it has no history either
 	}
-	e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
-	if c.Output == asWide {
-		e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
-		e.table.wide = true
-	}
-	switch {
-	case c.Watch:
+	e.table = s.newTable("TIME", "EVENT", "APP", "COMPONENT", "+STATE", "+CAUSE", "+TRACE", "MESSAGE")
+	if c.Watch {
 		return e.watch(list, last)
-	case c.Output.structured():
-		return s.print(c.Output, list)
-	case len(list) == 0:
+	}
+	if done, err := s.said(list, entryNames(list)...); done {
+		return err
+	}
+	if len(list) == 0 {
 		_, err := fmt.Fprintln(s.err, "No events.")
 		return err
 	}
@@ -177,12 +174,10 @@ func (e *events) show(list []api.Entry) error {
 		return nil
 	}
 	if e.format.structured() {
-		for i := range list {
-			if err := e.printOne(e.format, &list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(e.session, list)
+	}
+	if done, err := e.said(list, entryNames(list)...); done {
+		return err
 	}
 	if err := e.learn(list); err != nil {
 		return err
@@ -195,21 +190,24 @@ func (e *events) show(list []api.Entry) error {
 }
 
 func (e *events) row(entry *api.Entry) []string {
-	row := []string{
-		entry.At.Local().Format(time.DateTime), entry.Event, or(e.names[entry.ApplicationID]), or(entry.Component),
-	}
-	if e.format == asWide {
-		state := entry.ToState
-		if entry.FromState != "" && entry.FromState != entry.ToState {
-			state = entry.FromState + " > " + entry.ToState
-		}
-		row[0] = entry.At.Local().Format(time.DateTime + "-07:00") // with its zone
-		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
+	state, message := entry.ToState, entry.Message
+	if entry.FromState != "" && entry.FromState != entry.ToState {
+		state = entry.FromState + " > " + entry.ToState
 	}
 	if entry.Controller != "" {
-		return append(row, "at "+entry.Controller+": "+entry.Message)
+		message = "at " + entry.Controller + ": " + message
 	}
-	return append(row, entry.Message)
+	return []string{
+		e.at(entry.At), entry.Event, or(e.names[entry.ApplicationID]), or(entry.Component), or(state), or(entry.Cause), or(entry.TraceID),
+		message,
+	}
+}
+
+// entryNames tell entries of the history apart; each controller counts its own.
+func entryNames(list []api.Entry) []string {
+	return namesOf("event", list, func(e *api.Entry) string {
+		return strings.TrimPrefix(e.Controller+"/"+strconv.FormatInt(e.ID, 10), "/")
+	})
 }
 
 // learn looks up the names of the applications that the entries are about; one that is gone is shown by the beginning

@@ -8,25 +8,27 @@ import (
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
 type explainCommand struct {
-	File   string   `short:"f" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
-	App    []string `arg:"" optional:"" name:"app" help:"Or: app ID, a stored application."`
-	Output format   `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	File string   `short:"f" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
+	App  []string `arg:"" optional:"" name:"app" complete:"app" help:"Or an application: ID, app/ID or app ID."`
+	outputFlag
 }
 
 // Run explains a descriptor or an application.
 func (c *explainCommand) Run(s *session) error {
-	answer, err := c.ask(s)
+	answer, name, err := c.ask(s)
 	if err != nil {
 		return err
 	}
 	s.warn(answer.Warnings)
 	s.derived(answer.Derived)
-	if c.Output.structured() {
-		return s.print(c.Output, answer)
+	names := namesOf("component", answer.Explanation.Components, func(e *placement.ComponentExplanation) string { return name + "/" + e.Component })
+	if done, err := s.said(answer, names...); done {
+		return err
 	}
 	for i := range answer.Explanation.Components {
 		if err := s.explainComponent(&answer.Explanation.Components[i]); err != nil {
@@ -41,7 +43,11 @@ func (s *session) explainTotals(e *placement.Explanation) error {
 	if len(e.Prices) > 0 {
 		t := s.newTable("", "SCARCE", "AT", "WORTH")
 		var rows [][]string
-		for _, p := range e.Prices[:min(len(e.Prices), maxPrices)] {
+		shown := e.Prices
+		if !s.wide() {
+			shown = shown[:min(len(shown), maxPrices)]
+		}
+		for _, p := range shown {
 			what, at := strings.TrimSpace(string(p.Rule)+" "+p.Key), p.Target.Cluster
 			if p.Target.Node != "" {
 				at = place(p.Target)
@@ -61,26 +67,36 @@ func (s *session) explainTotals(e *placement.Explanation) error {
 	return nil
 }
 
-// maxPrices is how many prices the table shows; -o json has more.
+// maxPrices is how many prices the table shows; -o wide and -o json have all.
 const maxPrices = 10
 
-func (c *explainCommand) ask(s *session) (*api.Answer, error) {
+// ask returns the explanation, and the name of the application.
+func (c *explainCommand) ask(s *session) (*api.Answer, string, error) {
+	app := c.App
+	if len(app) == 2 && slices.Contains([]string{"app", "apps"}, app[0]) {
+		app = app[1:]
+	}
 	switch {
-	case c.File != "" && len(c.App) == 0:
+	case c.File != "" && len(app) == 0:
 		document, err := s.document(c.File)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return s.client.Explain(s.ctx, document)
-	case c.File == "" && len(c.App) == 2 && c.App[0] == "app":
-		a, err := s.application(s.ctx, c.App[1])
+		answer, err := s.client.Explain(s.ctx, document)
+		name := ""
+		if header, faulty := descriptor.ParseHeader(document, nil); faulty == nil { // the server says better what is wrong with it
+			name = header.Name
+		}
+		return answer, name, err
+	case c.File == "" && len(app) == 1:
+		a, err := s.application(s.ctx, app[0])
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		answer, err := s.client.ExplainApplication(s.ctx, a.ID)
-		return answer, s.unexplained(err)
+		return answer, a.Name, s.unexplained(err)
 	}
-	return nil, usagef("explain either a descriptor (-f FILE) or an application (app ID)")
+	return nil, "", usagef("explain either a descriptor (-f FILE) or an application (ID, or app ID)")
 }
 
 func (s *session) unexplained(err error) error {
@@ -116,7 +132,10 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 	for i := range c.Nodes {
 		rows[i] = nodeRow(&c.Nodes[i], names)
 	}
-	if err := t.write(grouped(rows)...); err != nil {
+	if !s.wide() {
+		rows = grouped(rows)
+	}
+	if err := t.write(rows...); err != nil {
 		return err
 	}
 	if c.Omitted > 0 {

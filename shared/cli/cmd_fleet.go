@@ -21,14 +21,16 @@ type fleetCommand struct {
 
 type nodeArgument struct {
 	Node string `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique, or app:COMPONENT: the node that has it."`
+	outputFlag
 }
 
 type clusterArgument struct {
-	Cluster string `arg:"" help:"Cluster."`
+	Cluster string `arg:"" complete:"cluster" help:"Cluster."`
+	outputFlag
 }
 
 type fleetList struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Run shows the fleet.
@@ -37,23 +39,32 @@ func (c *fleetList) Run(s *session) error {
 	if err != nil {
 		return noFleet(err)
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, f)
-	}
-	header := []string{"CLUSTER", "NODE", "STATE", "ARCH", "CORES", "CPU", "MEMORY", "SCA", "WATTS", "RUNS"}
-	if c.Output == asWide {
-		header = append(header, "TYPE", "AGENT", "ENGINE", "RAM", "DEVICES", "LABELS")
-	}
-	var rows [][]string
+	var names []string
 	for i := range f.Clusters {
-		for j := range f.Clusters[i].Nodes {
-			rows = append(rows, fleetRow(&f.Clusters[i], &f.Clusters[i].Nodes[j], c.Output == asWide))
-		}
+		names = append(names, fleetNames(&f.Clusters[i])...)
 	}
-	return s.newTable(header...).write(rows...)
+	if done, err := s.said(f, names...); done {
+		return err
+	}
+	return s.fleetTable(f.Clusters...)
 }
 
-func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
+func fleetNames(c *api.FleetCluster) []string {
+	return namesOf("node", c.Nodes, func(n *api.FleetNode) string { return c.Name + "/" + n.Name })
+}
+
+func (s *session) fleetTable(clusters ...api.FleetCluster) error {
+	var rows [][]string
+	for i := range clusters {
+		for j := range clusters[i].Nodes {
+			rows = append(rows, fleetRow(&clusters[i], &clusters[i].Nodes[j]))
+		}
+	}
+	return s.newTable("CLUSTER", "NODE", "STATE", "ARCH", "CORES", "CPU", "MEMORY", "SCA", "WATTS",
+		"+TYPE", "+AGENT", "+ENGINE", "+RAM", "+DEVICES", "+LABELS", "RUNS").write(rows...)
+}
+
+func fleetRow(c *api.FleetCluster, n *api.FleetNode) []string {
 	state := "up"
 	switch {
 	case c.Cut:
@@ -65,17 +76,12 @@ func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
 	case n.Tells != "":
 		state = "half silent"
 	}
-	runs := running(n)
 	cpu, memory, ram := n.CPU*100, n.Memory*100, float64(n.RAM)
-	row := []string{
+	return []string{
 		c.Name, n.Name, state, n.Arch, strconv.Itoa(n.Cores), percent(&cpu), percent(&memory), number(n.Score),
-		watts(&n.Watts), or(strings.Join(runs, ",")),
+		watts(&n.Watts), c.Orchestrator, c.Agent, n.Engine, bytesText(&ram), or(pairs(n.Devices)), or(pairs(n.Labels)),
+		or(strings.Join(running(n), ",")),
 	}
-	if wide {
-		row = append(row, c.Orchestrator, c.Agent, n.Engine, bytesText(&ram), or(pairs(n.Devices)),
-			or(pairs(n.Labels)))
-	}
-	return row
 }
 
 type fleetDrain struct{ nodeArgument }
@@ -108,6 +114,7 @@ func (fleetSet) Help() string {
 type fleetSet struct {
 	Node     string   `arg:"" placeholder:"NODE" help:"Node as with drain; or the first app:COMPONENT=HOW."`
 	Settings []string `arg:"" optional:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95 or device:/dev/video0=busy."`
+	outputFlag
 }
 
 // Run changes the node, or the components.
@@ -137,8 +144,7 @@ func (s *session) setComponents(settings map[string]string, args []string) error
 	if err != nil {
 		return noFleet(err)
 	}
-	s.screen.line("set: %s", strings.Join(args, " "))
-	var runs []string
+	var runs, names []string
 	for i := range fleet.Clusters {
 		for j := range fleet.Clusters[i].Nodes {
 			n := &fleet.Clusters[i].Nodes[j]
@@ -147,10 +153,15 @@ func (s *session) setComponents(settings map[string]string, args []string) error
 				_, whole := settings[componentPrefix+name]
 				if _, ok := settings[componentPrefix+component]; ok || whole {
 					runs = append(runs, name+" on "+fleet.Clusters[i].Name+"/"+n.Name)
+					names = append(names, "component/"+name)
 				}
 			}
 		}
 	}
+	if done, err := s.said(fleet, once(names)...); done {
+		return err
+	}
+	s.screen.line("set: %s", strings.Join(args, " "))
 	if len(runs) == 0 {
 		s.screen.line("Nothing of that name runs yet.")
 		return nil
@@ -169,7 +180,8 @@ func (s *session) changeNode(command string, in api.FleetCommand, done string) e
 		}
 		in.Node = node
 	}
-	return s.changeFleet(command, in, "node "+in.Node+" "+done)
+	in.Node = bare("node", in.Node)
+	return s.changeFleet(command, in, done)
 }
 
 // nodeOf returns the only node that has the component, given as COMPONENT or APPLICATION/COMPONENT.
@@ -222,14 +234,14 @@ type fleetCut struct{ clusterArgument }
 
 // Run cuts the cluster off.
 func (c *fleetCut) Run(s *session) error {
-	return s.changeFleet("cut", api.FleetCommand{Cluster: c.Cluster}, "cluster "+c.Cluster+" cut off")
+	return s.changeFleet("cut", api.FleetCommand{Cluster: bare("cluster", c.Cluster)}, "cut off")
 }
 
 type fleetHeal struct{ clusterArgument }
 
 // Run heals the cluster.
 func (c *fleetHeal) Run(s *session) error {
-	return s.changeFleet("heal", api.FleetCommand{Cluster: c.Cluster}, "cluster "+c.Cluster+" healed")
+	return s.changeFleet("heal", api.FleetCommand{Cluster: bare("cluster", c.Cluster)}, "healed")
 }
 
 func (s *session) changeFleet(command string, in api.FleetCommand, done string) error {
@@ -237,18 +249,27 @@ func (s *session) changeFleet(command string, in api.FleetCommand, done string) 
 	if err != nil {
 		return noFleet(err)
 	}
-	s.screen.line("%s", done)
+	names := []string{"cluster/" + cluster.Name}
+	if in.Cluster == "" {
+		cluster.Nodes = slices.DeleteFunc(cluster.Nodes, func(n api.FleetNode) bool { return n.Name != in.Node && cluster.Name+"/"+n.Name != in.Node })
+		if names = fleetNames(cluster); len(names) == 0 {
+			names = []string{"node/" + in.Node}
+		}
+	}
+	if shown, err := s.said(cluster, names...); shown {
+		return err
+	}
+	s.screen.line("%s %s", strings.Replace(names[0], "/", " ", 1), done)
 	var runs []string
 	for i := range cluster.Nodes {
-		n := &cluster.Nodes[i]
-		if in.Cluster == "" && n.Name != in.Node && cluster.Name+"/"+n.Name != in.Node {
-			continue
-		}
-		runs = append(runs, running(n)...)
+		runs = append(runs, running(&cluster.Nodes[i])...)
 	}
 	if len(runs) > 0 {
 		slices.Sort(runs)
 		s.screen.line("It has %s. See what becomes of it with: littoral events -w", strings.Join(slices.Compact(runs), ", "))
+	}
+	if s.wide() {
+		return s.fleetTable(*cluster)
 	}
 	return nil
 }

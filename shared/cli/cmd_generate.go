@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/generator"
@@ -20,7 +21,8 @@ type generateCommand struct {
 	For          time.Duration `default:"24h" placeholder:"TIME" help:"How long a time is measured (default ${default})."`
 	Step         time.Duration `default:"1m" placeholder:"TIME" help:"Time between two measurements (default ${default})."`
 	LegacyFaults bool          `help:"Write data.csv and topology.json with the oddities of CODECO's own generator."`
-	Out          string        `short:"o" default:"." type:"path" placeholder:"DIR" help:"Where the files go (default: here)."`
+	Out          string        `default:"." type:"path" placeholder:"DIR" help:"Where the files go (default: here)."`
+	outputFlag
 }
 
 // Run writes the files.
@@ -59,16 +61,31 @@ func (c *generateCommand) Run(s *session) error {
 	for _, plural := range []string{"acm-mons", "mdm-mons", "netma-mons"} {
 		files = append(files, generated{plural + ".yaml", of(func() ([]byte, error) { return objects[plural], nil })})
 	}
-	for _, f := range files {
-		size, err := f.create(c.Out)
-		if err != nil {
+	made := make([]madeFile, len(files))
+	names, rows := make([]string, len(files)), make([][]string, len(files))
+	for i, f := range files {
+		m := madeFile{File: filepath.Join(c.Out, f.name)}
+		if m.Bytes, err = f.create(c.Out); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(s.out, "%s %d bytes\n", filepath.Join(c.Out, f.name), size); err != nil {
-			return err
-		}
+		size := float64(m.Bytes)
+		made[i], names[i], rows[i] = m, m.File, []string{bytesText(&size), strconv.FormatInt(m.Bytes, 10), m.File}
 	}
-	return nil
+	if done, err := s.said(made, names...); done {
+		return err
+	}
+	return s.newTable("SIZE", "+BYTES", "FILE").write(rows...)
+}
+
+// madeFile is one element of "generate -o json".
+type madeFile struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Help is the long help of generate.
+func (generateCommand) Help() string {
+	return "With -o name it prints the paths of the files that it has written.\n\nExample: littoral generate --nodes 12 --out world"
 }
 
 // generated is a file that is made.

@@ -29,8 +29,8 @@ type getCommand struct {
 
 // listFlags are common to all listings.
 type listFlags struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
-	Watch  bool   `short:"w" help:"Show changes as they happen, until interrupted."`
+	outputFlag
+	Watch bool `short:"w" help:"Show changes as they happen, until interrupted."`
 }
 
 // workFlags narrow listings of jobs and of applications.
@@ -96,11 +96,11 @@ func (c *getApps) Run(s *session) error {
 	switch {
 	case c.ID != "" && c.App != "":
 		return usagef("an application is named twice: %s and --app %s", c.ID, c.App)
-	case c.ID == "" && c.Output == asDescriptor:
+	case c.ID == "" && s.format == asDescriptor:
 		return usagef("-o descriptor needs the name of an application")
-	case c.Revision != 0 && c.Output != asDescriptor:
+	case c.Revision != 0 && s.format != asDescriptor:
 		return usagef("--revision needs -o descriptor")
-	case c.Output == asDescriptor:
+	case s.format == asDescriptor:
 		return c.descriptor(s)
 	case c.ID != "":
 		a, err := s.application(s.ctx, c.ID) // of an unknown one an empty list would be no answer
@@ -113,10 +113,17 @@ func (c *getApps) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	filter.Light, filter.Health = !c.Output.structured(), c.Health
-	l := listing[api.Application]{
-		format: c.Output, watch: c.Watch, what: "applications", kind: "app",
-		fetch:  func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) },
+	filter.Light, filter.Health = !s.format.structured(), c.Health
+	l := s.apps()
+	l.watch = c.Watch
+	l.fetch = func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) }
+	return l.run(s)
+}
+
+// apps shows applications.
+func (s *session) apps() *listing[api.Application] {
+	l := &listing[api.Application]{
+		what: "applications", kind: "app",
 		key:    func(a api.Application) string { return a.ID },
 		header: []string{"NAME", "ID", "STATUS", "HEALTH", "READY", "AGE"},
 		row: func(a api.Application) []string {
@@ -128,7 +135,7 @@ func (c *getApps) Run(s *session) error {
 		},
 		gone: func(a *api.Application) { a.Status, a.Health, a.Message = gone, "", "" },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE")
 		l.steady = []int{2, 3, 4, 6, 7, 10} // not the message, which counts the seconds of a silence
 		l.row = func(a api.Application) []string {
@@ -138,7 +145,7 @@ func (c *getApps) Run(s *session) error {
 			}
 		}
 	}
-	return l.run(s)
+	return l
 }
 
 // descriptor prints the document as it was handed in, so that it can be edited and applied again.
@@ -191,9 +198,9 @@ func (c *getJobs) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	filter.State, filter.Owner, filter.Light = c.State, c.Owner, !c.Output.structured()
+	filter.State, filter.Owner, filter.Light = c.State, c.Owner, !s.format.structured()
 	l := listing[api.Job]{
-		format: c.Output, watch: c.Watch, what: "jobs", kind: "job",
+		watch: c.Watch, what: "jobs", kind: "job",
 		fetch:  func(ctx context.Context) ([]api.Job, error) { return s.client.Jobs(ctx, filter) },
 		key:    func(j api.Job) string { return j.ID },
 		header: []string{"ID", "APP", "COMPONENT", "TYPE", "STATE", "TARGET", "AGENT", "AGE"},
@@ -206,7 +213,7 @@ func (c *getJobs) Run(s *session) error {
 		again:  func(ctx context.Context, j api.Job) (*api.Job, error) { return s.client.Job(ctx, j.ID) },
 		gone:   func(j *api.Job) { j.State = gone },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "ORCHESTRATOR", "EPOCH", "LEASE", "CONDITION", "RESOURCE")
 		l.steady = append(l.steady, 8, 9, 11, 12)
 		narrow := l.row

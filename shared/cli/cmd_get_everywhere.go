@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,7 +22,7 @@ type everywhere struct {
 // answer within the deadline is shown as such.
 func (c *getApps) everywhere(s *session) error {
 	switch {
-	case c.Watch, c.ID != "", c.Output == asDescriptor:
+	case c.Watch, c.ID != "", s.format == asDescriptor:
 		return usagef("--all-controllers lists; it does not go with an ID, --watch or -o descriptor")
 	case c.Deadline <= 0:
 		return usagef("--deadline must be more than 0, not %s", c.Deadline)
@@ -47,7 +48,7 @@ func (c *getApps) everywhere(s *session) error {
 // of asks one controller.
 func (c *getApps) of(ctx context.Context, s *session, k api.Controller) everywhere {
 	found := everywhere{Controller: k.Name, Address: k.Address, Applications: []api.Application{}}
-	filter := api.Filter{Orchestrator: c.Orchestrator, App: c.App, Health: c.Health, Light: !c.Output.structured()}
+	filter := api.Filter{Orchestrator: c.Orchestrator, App: c.App, Health: c.Health, Light: !s.format.structured()}
 	peer := *s
 	peer.ctx, peer.client = ctx, s.peer(k.Address)
 	list, err := c.list(ctx, &peer, filter)
@@ -86,37 +87,32 @@ func (s *session) peer(address string) *api.Client {
 func (c *getApps) showEverywhere(s *session, answers []everywhere) error {
 	silent := false
 	var rows [][]string
+	var names []string
+	l := s.apps()
 	for i := range answers {
 		e := &answers[i]
 		if e.Error != "" {
 			silent = true
-			rows = append(rows, []string{e.Controller, "-", "-", "Unknown", "-", "-", "-"})
+			row := slices.Repeat([]string{"-"}, len(l.header))
+			row[2] = "Unknown"
+			rows = append(rows, append([]string{e.Controller}, row...))
 			fmt.Fprintf(s.err, "littoral: controller %s: %s\n", printable(e.Controller), printable(e.Error))
 		}
 		for k := range e.Applications {
-			a := &e.Applications[k]
-			if c.Output == asName {
-				fmt.Fprintln(s.out, "app/"+a.ID)
-			}
-			rows = append(rows, []string{e.Controller, a.Name, shortID(a.ID), a.Status, or(a.Health), ready(a), s.age(a.CreatedAt)})
+			rows = append(rows, append([]string{e.Controller}, l.row(e.Applications[k])...))
 		}
+		names = append(names, l.names(e.Applications)...)
 	}
-	err := c.write(s, answers, rows)
+	done, err := s.said(answers, names...)
+	switch {
+	case done:
+	case len(rows) == 0:
+		_, err = fmt.Fprintf(s.err, "No applications at %d controllers.\n", len(answers))
+	default:
+		err = s.newTable(append([]string{"CONTROLLER"}, l.header...)...).write(rows...)
+	}
 	if err == nil && silent {
 		return errQuiet // what was said is not all
 	}
 	return err
-}
-
-func (c *getApps) write(s *session, answers []everywhere, rows [][]string) error {
-	switch {
-	case c.Output.structured():
-		return s.print(c.Output, answers)
-	case c.Output == asName:
-		return nil
-	case len(rows) == 0:
-		_, err := fmt.Fprintf(s.err, "No applications at %d controllers.\n", len(answers))
-		return err
-	}
-	return s.newTable("CONTROLLER", "NAME", "ID", "STATUS", "HEALTH", "READY", "AGE").write(rows...)
 }

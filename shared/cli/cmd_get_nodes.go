@@ -40,7 +40,7 @@ type getNodes struct {
 // Run lists nodes.
 func (c *getNodes) Run(s *session) error {
 	l := listing[nodeItem]{
-		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
+		watch: c.Watch, what: "nodes", kind: "node",
 		fetch:  func(ctx context.Context) ([]nodeItem, error) { return c.fetch(ctx, s) },
 		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
 		header: []string{"CLUSTER", "NODE", "TYPE", "STATE", "ARCH", "CORES", "CPU", "MEMORY", "SCA", "WATTS", "SEEN"},
@@ -54,7 +54,7 @@ func (c *getNodes) Run(s *session) error {
 		steady: []int{2, 3, 4, 5, 8},
 		gone:   func(n *nodeItem) { n.State = gone },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "RAM", "ENGINE", "LOCATION", "PODS", "DEVICES", "LABELS")
 		l.steady = append(l.steady, 11, 15, 16)
 		narrow := l.row
@@ -158,7 +158,7 @@ type getClusters struct {
 // Run lists clusters.
 func (c *getClusters) Run(s *session) error {
 	l := listing[clusterItem]{
-		format: c.Output, watch: c.Watch, what: "clusters", kind: "cluster",
+		watch: c.Watch, what: "clusters", kind: "cluster",
 		fetch:  func(ctx context.Context) ([]clusterItem, error) { return c.fetch(ctx, s) },
 		key:    func(i clusterItem) string { return i.Name },
 		header: []string{"CLUSTER", "TYPE", "STATE", "READY", "ENGINE", "AGENT"},
@@ -170,7 +170,7 @@ func (c *getClusters) Run(s *session) error {
 		},
 		gone: func(i *clusterItem) { i.State = gone },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "UUID", "CLUSTERLINK")
 		narrow := l.row
 		l.row = func(i clusterItem) []string {

@@ -18,9 +18,9 @@ import (
 
 type historyCommand struct {
 	appArgument
-	Revision int64  `placeholder:"N" help:"Show what that revision changed."`
-	Against  int64  `placeholder:"N" help:"With --revision: compare with that one instead of the one before."`
-	Output   format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	Revision int64 `placeholder:"N" help:"Show what that revision changed."`
+	Against  int64 `placeholder:"N" help:"With --revision: compare with that one instead of the one before."`
+	outputFlag
 }
 
 // Help is the long help of history.
@@ -44,11 +44,9 @@ func (c *historyCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, list)
-	}
-	if c.Output == asName {
-		return printNames(s, "revision", list, func(r api.Revision) string { return strconv.FormatInt(r.Number, 10) })
+	names := namesOf("revision", list, func(r *api.Revision) string { return strconv.FormatInt(r.Number, 10) })
+	if done, err := s.said(list, names...); done {
+		return err
 	}
 	rows := make([][]string, len(list))
 	for i, r := range list {
@@ -56,10 +54,9 @@ func (c *historyCommand) Run(s *session) error {
 		if r.Number == a.Version {
 			number += "*"
 		}
-		rows[i] = []string{number, s.age(r.At), or(r.Author), or(r.Summary)}
+		rows[i] = []string{number, s.when(r.At), or(r.Author), or(r.Summary)}
 	}
-	t := s.newTable("REVISION", "AGE", "AUTHOR", "CHANGE")
-	t.most = s.columns()
+	t := s.newCut("REVISION", s.whenHeader(), "AUTHOR", "CHANGE")
 	return t.write(rows...)
 }
 
@@ -68,7 +65,7 @@ func (c *historyCommand) one(s *session, a *api.Application) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "revision", strconv.FormatInt(r.Number, 10), r); done {
+	if done, err := s.said(r, "revision/"+strconv.FormatInt(r.Number, 10)); done {
 		return err
 	}
 	against := "the first"
@@ -96,7 +93,7 @@ func (s *session) differences(list []api.Field) {
 			where = ""
 		}
 		text := fmt.Sprintf("  %s %s", cmp.Or(sign, "~"), subject)
-		switch was, is := value(f.From), value(f.To); {
+		switch was, is := s.shortValue(f.From), s.shortValue(f.To); {
 		case f.Action == "changed":
 			text += ": " + was + " → " + is
 		case was != "":
@@ -134,7 +131,15 @@ func split(path string) (parent, name string) {
 
 const widestValue = 30
 
-// value writes a value in one short line; "" for none.
+// shortValue is a value that is cut, unless everything is to be shown.
+func (s *session) shortValue(v any) string {
+	if s.wide() {
+		return value(v)
+	}
+	return cut(value(v), widestValue)
+}
+
+// value writes a value in one line; "" for none.
 func value(v any) string {
 	text, ok := v.(string)
 	if !ok {
@@ -152,7 +157,7 @@ func value(v any) string {
 	if text == "" {
 		return `""`
 	}
-	return cut(text, widestValue)
+	return text
 }
 
 type rollbackCommand struct {
@@ -160,7 +165,7 @@ type rollbackCommand struct {
 	To      int64         `placeholder:"N" help:"Revision to go back to; default: the one before the newest."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
-	Output  format        `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of rollback.
@@ -182,24 +187,23 @@ func (c *rollbackCommand) Run(s *session) error {
 		return err
 	}
 	s.warn(a.Warnings)
-	if done, err := s.said(c.Output, "app", a.ID, a); done {
-		return err
-	}
 	if a.Version == before.Version {
 		s.screen.line("application %s unchanged: %s", a.Name, a.ID)
 	} else {
 		s.screen.line("application %s rolled back (revision %d): %s", a.Name, a.Version, a.ID)
 	}
-	if !c.Wait {
-		return nil
+	if c.Wait {
+		if err := s.followFor(c.Timeout, a.ID, after, available); err != nil {
+			return err
+		}
 	}
-	return s.followFor(c.Timeout, a.ID, after, available)
+	return s.result(a.ID)
 }
 
 type editCommand struct {
 	appArgument
-	Strict bool   `help:"Refuse a descriptor with warnings."`
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
+	Strict bool `help:"Refuse a descriptor with warnings."`
+	outputFlag
 }
 
 // Help is the long help of edit.
@@ -237,11 +241,8 @@ func (c *editCommand) Run(s *session) error {
 		if err := os.Remove(name); err != nil {
 			return err
 		}
-		if done, err := s.said(c.Output, "app", a.ID, a); done {
-			return err
-		}
 		s.screen.line("application %s unchanged: %s", a.Name, a.ID)
-		return nil
+		return s.result(a.ID)
 	}
 	now, err := s.client.UpdateApplication(s.ctx, a.ID, text, c.Strict)
 	if err != nil {
@@ -251,11 +252,8 @@ func (c *editCommand) Run(s *session) error {
 	if err := os.Remove(name); err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "app", now.ID, now); done {
-		return err
-	}
 	s.screen.line("application %s updated (revision %d): %s", now.Name, now.Version, now.ID)
-	return nil
+	return s.result(now.ID)
 }
 
 // runEditor opens the user's editor on the terminal.

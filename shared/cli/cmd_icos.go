@@ -21,6 +21,7 @@ type createCommand struct {
 
 type createDeployment struct {
 	File string `required:"" placeholder:"FILE" help:"Descriptor; - is standard input."`
+	outputFlag
 }
 
 // Run submits a descriptor.
@@ -36,6 +37,7 @@ type updateCommand struct {
 type updateDeployment struct {
 	icosID
 	File string `required:"" placeholder:"FILE" help:"Descriptor; - is standard input."`
+	outputFlag
 }
 
 // Run gives an application another descriptor.
@@ -50,16 +52,19 @@ func (c *updateDeployment) Run(s *session) error {
 
 type getDeployment struct {
 	icosID
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Run lists applications.
 func (c *getDeployment) Run(s *session) error {
-	list := getApps{ID: c.ID, Output: c.Output}
+	list := getApps{ID: c.ID}
 	return list.Run(s)
 }
 
-type startDeployment struct{ icosID }
+type startDeployment struct {
+	icosID
+	outputFlag
+}
 
 // Run starts an application.
 func (c *startDeployment) Run(s *session) error {
@@ -71,7 +76,10 @@ func (c *startDeployment) Run(s *session) error {
 	return start.Run(s)
 }
 
-type stopDeployment struct{ icosID }
+type stopDeployment struct {
+	icosID
+	outputFlag
+}
 
 // Run stops an application.
 func (c *stopDeployment) Run(s *session) error {
@@ -83,7 +91,10 @@ func (c *stopDeployment) Run(s *session) error {
 	return stop.Run(s)
 }
 
-type deleteDeployment struct{ icosID }
+type deleteDeployment struct {
+	icosID
+	outputFlag
+}
 
 // Run deletes an application and does not wait for it, as ICOS' shell does not.
 func (c *deleteDeployment) Run(s *session) error {
@@ -102,12 +113,17 @@ type addCommand struct {
 type addController struct {
 	Name    string `short:"n" required:"" placeholder:"NAME" help:"Its name."`
 	Address string `short:"a" required:"" placeholder:"ADDRESS" help:"Where it is reached."`
+	outputFlag
 }
 
 // Run registers a controller at the lighthouse.
 func (c *addController) Run(s *session) error {
 	fresh, err := s.client.AddController(s.ctx, api.Controller{Name: c.Name, Address: c.Address})
 	if err != nil {
+		return err
+	}
+	added := map[string]any{"name": c.Name, "address": c.Address, "added": fresh}
+	if done, err := s.said(added, "controller/"+c.Name); done {
 		return err
 	}
 	done := "was known, and counts as seen now"

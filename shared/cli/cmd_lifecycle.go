@@ -22,12 +22,12 @@ type startCommand struct {
 type startApp struct {
 	appArgument
 	waitFlags
-	resultFlags
+	outputFlag
 }
 
 // Run starts the application.
 func (c *startApp) Run(s *session) error {
-	return s.change(c.ID, "running", "started", available, c.waitFlags, c.resultFlags, func(id string) error {
+	return s.change(c.ID, "running", "started", available, c.waitFlags, func(id string) error {
 		_, err := s.client.StartApplication(s.ctx, id)
 		return err
 	})
@@ -42,12 +42,12 @@ type stopCommand struct {
 type stopApp struct {
 	appArgument
 	waitFlags
-	resultFlags
+	outputFlag
 }
 
 // Run stops the application.
 func (c *stopApp) Run(s *session) error {
-	return s.change(c.ID, "stopped", "stopping", stopped, c.waitFlags, c.resultFlags, func(id string) error {
+	return s.change(c.ID, "stopped", "stopping", stopped, c.waitFlags, func(id string) error {
 		_, err := s.client.StopApplication(s.ctx, id)
 		return err
 	})
@@ -63,7 +63,7 @@ type deleteApp struct {
 	appArgument
 	Wait    bool          `default:"true" negatable:"" help:"Wait until it is gone (--no-wait does not)."`
 	Timeout time.Duration `default:"5m" help:"How long it waits."`
-	resultFlags
+	outputFlag
 }
 
 // Run deletes the application; what runs of it is stopped first.
@@ -71,7 +71,6 @@ func (c *deleteApp) Run(s *session) error {
 	if err := checkTimeout(c.Timeout); err != nil {
 		return err
 	}
-	c.progress(s)
 	a, after, err := s.before(c.ID)
 	if err != nil {
 		return err
@@ -82,7 +81,7 @@ func (c *deleteApp) Run(s *session) error {
 		return err
 	case gone:
 		s.screen.line("application %s %s: %s", a.Name, now.Message, a.ID)
-		return c.show(s, now)
+		return s.wasDeleted(now)
 	case a.Desired == "deleted":
 		s.screen.line("application %s still being removed: %s", a.Name, a.ID)
 	default:
@@ -93,17 +92,22 @@ func (c *deleteApp) Run(s *session) error {
 			return err
 		}
 	}
-	return c.show(s, now)
+	return s.wasDeleted(now)
+}
+
+// wasDeleted shows an application as it was, to programs; people have seen what became of it.
+func (s *session) wasDeleted(a *api.Application) error {
+	_, err := s.said(a, "app/"+a.ID)
+	return err
 }
 
 // change asks for the named application to be as desired, reports it, and waits for it on request.
 func (s *session) change(
-	named, desired, done string, g goal, wait waitFlags, show resultFlags, apply func(id string) error,
+	named, desired, done string, g goal, wait waitFlags, apply func(id string) error,
 ) error {
 	if err := checkTimeout(wait.Timeout); err != nil {
 		return err
 	}
-	show.progress(s)
 	a, after, err := s.before(named)
 	if err != nil {
 		return err
@@ -120,7 +124,7 @@ func (s *session) change(
 			return err
 		}
 	}
-	return show.result(s, a.ID)
+	return s.result(a.ID)
 }
 
 // before returns the named application and the id of its last history entry.
@@ -160,12 +164,11 @@ type waitApp struct {
 	appArgument
 	For     string        `default:"available" enum:"${goals}" help:"What to wait for: ${goals}."`
 	Timeout time.Duration `default:"5m" help:"How long to wait."`
-	resultFlags
+	outputFlag
 }
 
 // Run waits; an application that is gone already counts as deleted.
 func (c *waitApp) Run(s *session) error {
-	c.progress(s)
 	g := map[string]goal{"available": available, "finished": finished, "stopped": stopped, "deleted": deleted}[c.For]
 	a, after, err := s.before(c.ID)
 	if err != nil {
@@ -182,7 +185,7 @@ func (c *waitApp) Run(s *session) error {
 		return fmt.Errorf("wait for %s: %w", a.Name, err)
 	}
 	if c.For == "deleted" {
-		return c.show(s, a) // as it was
+		return s.wasDeleted(a)
 	}
-	return c.result(s, a.ID)
+	return s.result(a.ID)
 }

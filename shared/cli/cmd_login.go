@@ -18,6 +18,7 @@ type loginCommand struct {
 	ClientCredentials bool   `xor:"how" help:"Sign in as a machine: LITTORAL_CLIENT_ID and LITTORAL_CLIENT_SECRET."`
 	Issuer            string `help:"The issuer, if the server does not say." placeholder:"URL"`
 	ClientID          string `help:"The issuer's client for the command line, if the server does not say." placeholder:"ID"`
+	outputFlag
 }
 
 // Help has an example.
@@ -66,8 +67,14 @@ func (c *loginCommand) Run(s *session) error {
 	if err := s.logins().Set(s.client.Base, l); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "Signed in as %s.\n", named(who))
-	return err
+	if done, err := s.said(who, userName(who)); done {
+		return err
+	}
+	s.text("Signed in as %s.", named(who))
+	if s.wide() {
+		s.tellServer(who)
+	}
+	return nil
 }
 
 func (c *loginCommand) client(s *session) (signin.Client, error) {
@@ -92,10 +99,20 @@ func (c *loginCommand) client(s *session) (signin.Client, error) {
 	return client, nil
 }
 
-type logoutCommand struct{}
+type logoutCommand struct{ outputFlag }
+
+// signedOut is the answer of "logout -o json".
+type signedOut struct {
+	Server     string `json:"server"`
+	SignedOut  bool   `json:"signedOut"` // false where nobody was signed in
+	Issuer     string `json:"issuer,omitempty"`
+	IssuerTold bool   `json:"issuerTold"`
+}
 
 // Help has an example.
-func (c *logoutCommand) Help() string { return "Example: littoral logout" }
+func (c *logoutCommand) Help() string {
+	return "With -o name it prints the server's address.\n\nExample: littoral logout"
+}
 
 // Run forgets the tokens, and tells the issuer so.
 func (c *logoutCommand) Run(s *session) error {
@@ -103,26 +120,37 @@ func (c *logoutCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if l == nil {
-		_, err := fmt.Fprintf(s.out, "Nobody is signed in to %s.\n", s.client.Base)
+	done := signedOut{Server: s.client.Base, SignedOut: l != nil}
+	text := "Nobody is signed in to " + done.Server
+	if l != nil {
+		if err := s.logins().Set(s.client.Base, nil); err != nil {
+			return err
+		}
+		done.Issuer, done.IssuerTold = l.Client.Issuer, true
+		if err := signin.Revoke(s.ctx, s.client.HTTP, l); err != nil {
+			fmt.Fprintf(s.err, "littoral: the issuer was not told: %s\n", printable(err.Error()))
+			done.IssuerTold = false
+		}
+		text = "Signed out of " + done.Server
+	}
+	if s.wide() && l != nil {
+		text += ", whose issuer is " + done.Issuer
+	}
+	if shown, err := s.said(done, done.Server); shown {
 		return err
 	}
-	if err := s.logins().Set(s.client.Base, nil); err != nil {
-		return err
-	}
-	if err := signin.Revoke(s.ctx, s.client.HTTP, l); err != nil {
-		fmt.Fprintf(s.err, "littoral: the issuer was not told: %s\n", printable(err.Error()))
-	}
-	_, err = fmt.Fprintf(s.out, "Signed out of %s.\n", s.client.Base)
-	return err
+	s.text("%s.", text)
+	return nil
 }
 
 type whoamiCommand struct {
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	outputFlag
 }
 
 // Help has an example.
-func (c *whoamiCommand) Help() string { return "Example: littoral whoami -o json" }
+func (c *whoamiCommand) Help() string {
+	return "With -o name it prints the name alone.\n\nExample: littoral whoami -o json"
+}
 
 // Run shows who the server takes the caller for.
 func (c *whoamiCommand) Run(s *session) error {
@@ -130,8 +158,8 @@ func (c *whoamiCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, who)
+	if s.format.structured() {
+		return s.print(who) // which says as well that nobody is
 	}
 	if !who.SignedIn {
 		why := "No access token was sent"
@@ -140,15 +168,32 @@ func (c *whoamiCommand) Run(s *session) error {
 		}
 		return advise(fmt.Errorf("nobody is signed in: %s", why), "Sign in with: littoral login")
 	}
-	lines := []string{named(who)}
-	if who.Expires != nil {
-		lines = append(lines, fmt.Sprintf("until %s (in %s)", who.Expires.Local().Format("2006-01-02 15:04:05 MST"),
-			who.Expires.Sub(s.now()).Round(time.Second)))
+	if done, err := s.said(who, userName(who)); done {
+		return err
 	}
-	lines = append(lines, "by "+s.token, "at "+who.Issuer)
-	_, err = fmt.Fprintln(s.out, strings.Join(lines, "\n"))
-	return err
+	s.text("%s", named(who))
+	if who.Expires != nil {
+		s.text("until %s (in %s)", who.Expires.Local().Format("2006-01-02 15:04:05 MST"), who.Expires.Sub(s.now()).Round(time.Second))
+	}
+	s.text("by %s", s.token)
+	s.text("at %s", who.Issuer)
+	if s.wide() {
+		s.tellServer(who)
+	}
+	return nil
 }
+
+// tellServer shows what only matters when something is wrong.
+func (s *session) tellServer(who *api.Session) {
+	s.text("subject %s", who.Subject)
+	s.text("server %s", s.client.Base)
+	if s.named != "" {
+		s.text("context %s", s.named)
+	}
+}
+
+// userName is what -o name prints of a person: the name alone, since no command takes it.
+func userName(who *api.Session) string { return cmp.Or(who.Name, who.Subject) }
 
 // named is a person with the roles.
 func named(who *api.Session) string {
@@ -156,7 +201,7 @@ func named(who *api.Session) string {
 	if roles == "" {
 		roles = "no role"
 	}
-	text := fmt.Sprintf("%s (%s)", printable(cmp.Or(who.Name, who.Subject)), roles)
+	text := fmt.Sprintf("%s (%s)", printable(userName(who)), roles)
 	if who.Agent != "" {
 		text += ", as the agent " + printable(who.Agent)
 	}

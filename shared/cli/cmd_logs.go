@@ -22,13 +22,14 @@ type logsCommand struct {
 	Since     string `default:"1h" placeholder:"TIME" help:"From that long ago, such as 10m, or that time on."`
 	Tail      int    `default:"1000" placeholder:"N" help:"How many of the last lines to show, at most 5000."`
 	Text      string `placeholder:"TEXT" help:"Only lines that contain this."`
-	Times     bool   `short:"t" name:"timestamps" help:"Show when each line was written."`
-	Output    format `short:"o" enum:"table,json" default:"table" help:"How to show it: ${enum}; json has one line or move in each line."`
+	Times     bool   `short:"t" name:"timestamps" help:"Show when each line was written; -o wide shows that and the place, too."`
+	outputFlag
 }
 
 // Help is the long help of logs.
 func (logsCommand) Help() string {
 	return "Example: littoral logs -f shop web\n\nLines of all replicas are merged, wherever they ran. A rule shows where a component was placed, and why. " +
+		"With -o json each line or move is a line, with -o yaml a document; -o name prints the pods that wrote. " +
 		"A server without a log store asks the clusters whose kubeconfigs it has, which keep what the pods of now wrote."
 }
 
@@ -39,6 +40,7 @@ type logs struct {
 
 	mu           sync.Mutex // what follows is used by both streams
 	width        int        // of the names before the lines
+	named        map[string]bool
 	ours, theirs told
 	pods         bool // the server has no log store, and its clusters are asked
 	missing      string
@@ -309,12 +311,17 @@ func (l *logs) tell(t *told, e api.LogEvent) error {
 const ruleWidth = 78
 
 func (l *logs) show(e api.LogEvent) error {
-	if l.command.Output.structured() {
-		return l.printOne(l.command.Output, e)
+	if l.format.structured() {
+		return l.printOne(e)
+	}
+	if l.format == asName {
+		return l.wrote(e.Line)
 	}
 	if e.Move != nil {
 		text := fmt.Sprintf("── %s %s: %s ", e.Move.At.Local().Format(time.TimeOnly), e.Move.Component, e.Move.Message)
-		text = cut(printable(text), ruleWidth)
+		if text = printable(text); !l.wide() {
+			text = cut(text, ruleWidth)
+		}
 		_, err := fmt.Fprintln(l.out, text+strings.Repeat("─", max(ruleWidth-utf8.RuneCountInString(text), 0)))
 		return err
 	}
@@ -324,10 +331,30 @@ func (l *logs) show(e api.LogEvent) error {
 	}
 	l.width = max(l.width, utf8.RuneCountInString(name))
 	line := name + strings.Repeat(" ", l.width-utf8.RuneCountInString(name)) + " | " + harmless(e.Line.Line)
-	if l.command.Times {
+	switch {
+	case l.wide():
+		line = e.Line.At.Local().Format("2006-01-02 15:04:05.000-07:00 ") + printable(e.Line.Cluster+"/"+e.Line.Node+" "+or(e.Line.Stream)+" ") + line
+	case l.command.Times:
 		line = e.Line.At.Local().Format("2006-01-02 15:04:05.000 ") + line
 	}
 	_, err := fmt.Fprintln(l.out, line)
+	return err
+}
+
+// wrote prints the name of what wrote a line, the first time.
+func (l *logs) wrote(line *api.LogLine) error {
+	if line == nil {
+		return nil
+	}
+	name := "pod/" + cmp.Or(line.Pod, line.Component)
+	if l.named[name] {
+		return nil
+	}
+	if l.named == nil {
+		l.named = map[string]bool{}
+	}
+	l.named[name] = true
+	_, err := l.said(nil, name)
 	return err
 }
 

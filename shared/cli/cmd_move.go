@@ -7,12 +7,12 @@ import (
 )
 
 type moveCommand struct {
-	ID   string `arg:"" help:"Application: id, beginning of its id, or name."`
-	To   string `xor:"where" placeholder:"NAME" help:"The controller that is to have it."`
+	appArgument
+	To   string `xor:"where" placeholder:"NAME" complete:"controller" help:"The controller that is to have it."`
 	Any  bool   `xor:"where" help:"The controller that offers most."`
 	Home bool   `xor:"where" help:"Back to the controller that it was submitted to."`
 
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the hand-over: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of move.
@@ -23,27 +23,37 @@ func (moveCommand) Help() string {
 
 // Run begins a hand-over.
 func (c *moveCommand) Run(s *session) error {
+	h, err := c.move(s)
+	if err != nil {
+		return err
+	}
+	if done, err := s.said(h, "app/"+h.Application); done || !s.wide() {
+		return err
+	}
+	l := s.handovers()
+	return l.printRows(l.table(s), []api.Handover{*h})
+}
+
+// move begins the hand-over and tells people so.
+func (c *moveCommand) move(s *session) (*api.Handover, error) {
 	if c.To == "" && !c.Any && !c.Home {
-		return usagef("say where to: --to NAME, --any or --home")
+		return nil, usagef("say where to: --to NAME, --any or --home")
 	}
 	a, err := s.application(s.ctx, c.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var h *api.Handover
 	if c.Home {
 		h, err = s.client.BringHome(s.ctx, a.ID)
 	} else {
-		h, err = s.client.HandOver(s.ctx, a.ID, c.To)
+		h, err = s.client.HandOver(s.ctx, a.ID, bare("controller", c.To))
 	}
 	if err != nil {
-		return err
-	}
-	if done, err := s.said(c.Output, "app", a.ID, h); done {
-		return err
+		return nil, err
 	}
 	s.screen.line("application %s: %s (%s, controller epoch %d)", a.Name, h.State, or(h.Peer), h.Epoch)
-	return nil
+	return h, nil
 }
 
 type getHandovers struct{ listFlags }
@@ -55,8 +65,14 @@ func (getHandovers) Help() string {
 
 // Run lists hand-overs.
 func (c *getHandovers) Run(s *session) error {
-	l := listing[api.Handover]{
-		format: c.Output, watch: c.Watch, what: "hand-overs", kind: "app",
+	l := s.handovers()
+	l.watch = c.Watch
+	return l.run(s)
+}
+
+func (s *session) handovers() *listing[api.Handover] {
+	l := &listing[api.Handover]{
+		what: "hand-overs", kind: "app",
 		fetch:  s.client.Handovers,
 		key:    func(h api.Handover) string { return h.Application },
 		header: []string{"APP", "SIDE", "STATE", "CONTROLLER", "EPOCH", "CHANGED"},
@@ -66,10 +82,14 @@ func (c *getHandovers) Run(s *session) error {
 		steady: []int{0, 1, 2, 3, 4},
 		gone:   func(h *api.Handover) { h.State = gone },
 	}
-	if c.Output == asWide {
+	if s.wide() {
 		l.header = append(l.header, "REASON")
 		narrow := l.row
-		l.row = func(h api.Handover) []string { return append(narrow(h), or(h.Reason)) }
+		l.row = func(h api.Handover) []string {
+			row := append(narrow(h), or(h.Reason))
+			row[0] = h.Application
+			return row
+		}
 	}
-	return l.run(s)
+	return l
 }

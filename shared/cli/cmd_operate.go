@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ type scaleCommand struct {
 	appArgument
 	Component string `arg:"" complete:"component" help:"Component."`
 	Replicas  int    `arg:"" help:"How many there shall be."`
-	Output    format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of scale.
@@ -32,14 +33,14 @@ func (c *scaleCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.revised(c.Output, before, a, fmt.Sprintf("%s scaled to %d", c.Component, c.Replicas))
+	return s.revised(before, a, fmt.Sprintf("%s scaled to %d", c.Component, c.Replicas))
 }
 
 type pinCommand struct {
 	Component string `arg:"" complete:"component" help:"COMPONENT where only one application has it, else APPLICATION/COMPONENT."`
 	Node      string `arg:"" optional:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 	Free      bool   `help:"Let it go anywhere again."`
-	Output    format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of pin.
@@ -68,26 +69,24 @@ func (c *pinCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.revised(c.Output, before, a, done)
+	return s.revised(before, a, done)
 }
 
 // revised reports a change of the descriptor.
-func (s *session) revised(f format, before, a *api.Application, done string) error {
+func (s *session) revised(before, a *api.Application, done string) error {
 	s.warn(a.Warnings)
-	if printed, err := s.said(f, "app", a.ID, a); printed {
-		return err
-	}
 	if a.Version == before.Version {
 		done = "unchanged"
 	} else {
 		done += fmt.Sprintf(" (revision %d)", a.Version)
 	}
 	s.screen.line("application %s %s", a.Name, done)
-	return nil
+	return s.result(a.ID)
 }
 
 // component finds the application of a component that is named COMPONENT or APPLICATION/COMPONENT.
 func (s *session) component(named string) (a *api.Application, component string, err error) {
+	named = bare("component", named)
 	if app, component, ok := strings.Cut(named, "/"); ok {
 		a, err := s.application(s.ctx, app)
 		return a, component, err
@@ -126,6 +125,7 @@ func (s *session) node(named string) (cluster, node string, err error) {
 // nodeIn finds a node of the taxonomy that is named NODE or CLUSTER/NODE. at is nil for one that telemetry shows no longer, which the
 // server may know of.
 func nodeIn(taxonomy *api.Taxonomy, named string) (cluster, node string, at *api.Place, err error) {
+	named = bare("node", named)
 	var found []api.Place
 	var names []string
 	for _, p := range taxonomy.Places() {
@@ -151,7 +151,7 @@ type placeArgument struct {
 
 type cordonCommand struct {
 	placeArgument
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of cordon.
@@ -167,16 +167,13 @@ func (c *cordonCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "node", cluster+"/"+node, set); done {
-		return err
-	}
 	s.screen.line("node %s/%s cordoned; undo it with: littoral uncordon %s", cluster, node, c.Node)
-	return nil
+	return s.closed(set)
 }
 
 type uncordonCommand struct {
 	placeArgument
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of uncordon.
@@ -193,7 +190,7 @@ func (c *uncordonCommand) Run(s *session) error {
 		return err
 	}
 	opened := map[string]any{"cluster": cluster, "node": node, "changed": changed}
-	if done, err := s.said(c.Output, "node", cluster+"/"+node, opened); done {
+	if done, err := s.said(opened, "node/"+cluster+"/"+node); done {
 		return err
 	}
 	if changed {
@@ -209,7 +206,7 @@ type drainCommand struct {
 	Deadline time.Duration `placeholder:"TIME" help:"After that time what has no other place leaves all the same, such as 5m."`
 	Monitor  bool          `help:"Show what leaves until nothing is left."`
 	Timeout  time.Duration `default:"10m" help:"How long --monitor watches."`
-	Output   format        `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // Help is the long help of drain.
@@ -233,16 +230,28 @@ func (c *drainCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if done, err := s.said(c.Output, "node", cluster+"/"+node, set); done {
+	s.screen.line("node %s/%s draining; undo it with: littoral uncordon %s", cluster, node, c.Node)
+	if c.Monitor {
+		ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
+		defer cancel()
+		if err := s.monitor(ctx, cluster, node); err != nil {
+			return err
+		}
+	}
+	return s.closed(set)
+}
+
+// closed shows a node that was cordoned or drained.
+func (s *session) closed(n *api.Cordon) error {
+	if done, err := s.said(n, "node/"+n.Cluster+"/"+n.Node); done || !s.wide() {
 		return err
 	}
-	s.screen.line("node %s/%s draining; undo it with: littoral uncordon %s", cluster, node, c.Node)
-	if !c.Monitor {
-		return nil
+	deadline := "-"
+	if n.Deadline != nil {
+		deadline = zoned(*n.Deadline)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
-	defer cancel()
-	return s.monitor(ctx, cluster, node)
+	return s.newTable("CLUSTER", "NODE", "DRAIN", "DEADLINE", "SINCE", "AUTHOR").write(
+		[]string{n.Cluster, n.Node, strconv.FormatBool(n.Drain), deadline, zoned(n.Since), or(n.Author)})
 }
 
 // monitor shows what is left on a node whenever that changes, until nothing is.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
 )
@@ -11,7 +12,7 @@ type planCommand struct {
 	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
 	App    string `placeholder:"ID" complete:"app" help:"Application to update; default: the only one of its name, else a new one."`
 	Strict bool   `help:"Refuse a descriptor with warnings."`
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	outputFlag
 }
 
 // marks are the signs of steps, as in a diff.
@@ -48,9 +49,8 @@ func (c *planCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		err = s.print(c.Output, p)
-	} else {
+	done, err := s.said(p, changedBy(p)...)
+	if !done {
 		err = c.show(s, p)
 	}
 	if err == nil && p.Changes > 0 {
@@ -59,18 +59,40 @@ func (c *planCommand) Run(s *session) error {
 	return err
 }
 
+// changedBy names what a plan changes.
+func changedBy(p *api.Preview) []string {
+	var names []string
+	for i := range p.Steps {
+		if step := &p.Steps[i]; step.Action != "none" {
+			names = append(names, componentOf(p, step.Component))
+		}
+	}
+	for i := range p.Fields {
+		names = append(names, componentOf(p, p.Fields[i].Component))
+	}
+	return once(names)
+}
+
+// componentOf names a component as "pin" takes it, or the application itself, by its id if it has one already.
+func componentOf(p *api.Preview, component string) string {
+	if component == "" {
+		return "app/" + cmp.Or(p.Application, p.Name)
+	}
+	return "component/" + p.Name + "/" + component
+}
+
 func (c *planCommand) show(s *session, p *api.Preview) error {
 	what := "a new application"
 	if p.Application != "" {
 		what = "application " + p.Application
 	}
 	fmt.Fprintf(s.out, "%s (%s):\n", printable(or(p.Name)), what)
-	t := s.newTable("", "COMPONENT", "ACTION", "FROM", "TO", "WHY")
+	t := s.newTable("", "COMPONENT", "ACTION", "FROM", "TO", "+ORCHESTRATOR", "+VARIANT", "WHY")
 	t.indent = "  "
 	var rows [][]string
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), target(step), step.Why})
+		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), target(s, step), by(step.To), or(step.Variant), step.Why})
 	}
 	if err := t.write(rows...); err != nil {
 		return err
@@ -92,11 +114,19 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 }
 
 // target is where a step leads, with the variant of the manifests that run there.
-func target(step *api.Step) string {
-	if step.Variant == "" {
+func target(s *session, step *api.Step) string {
+	if step.Variant == "" || s.wide() {
 		return at(step.To)
 	}
 	return at(step.To) + " as " + step.Variant
+}
+
+// by is the orchestrator of a place.
+func by(t *api.Target) string {
+	if t == nil {
+		return "-"
+	}
+	return or(strings.ToLower(t.Orchestrator))
 }
 
 func at(t *api.Target) string {
@@ -107,9 +137,9 @@ func at(t *api.Target) string {
 }
 
 type diffCommand struct {
-	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
-	App    string `placeholder:"ID" complete:"app" help:"Application to compare with; default: the only one of its name."`
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	File string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
+	App  string `placeholder:"ID" complete:"app" help:"Application to compare with; default: the only one of its name."`
+	outputFlag
 }
 
 // Help is the long help of diff.
@@ -121,12 +151,16 @@ func (c *diffCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case p.Application == "":
-		err = advise(fmt.Errorf("there is no application %q to compare with", p.Name), "See what it would become with: littoral plan -f %s", c.File)
-	case c.Output.structured():
-		err = s.print(c.Output, map[string]any{"application": p.Application, "name": p.Name, "fields": append([]api.Field{}, p.Fields...)})
-	default:
+	if p.Application == "" {
+		return advise(fmt.Errorf("there is no application %q to compare with", p.Name), "See what it would become with: littoral plan -f %s", c.File)
+	}
+	names := make([]string, len(p.Fields))
+	for i := range p.Fields {
+		names[i] = componentOf(p, p.Fields[i].Component)
+	}
+	differs := map[string]any{"application": p.Application, "name": p.Name, "fields": append([]api.Field{}, p.Fields...)}
+	done, err := s.said(differs, once(names)...)
+	if !done {
 		s.differences(p.Fields)
 	}
 	if err == nil && len(p.Fields) > 0 {

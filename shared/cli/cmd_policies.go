@@ -14,9 +14,9 @@ import (
 )
 
 type getPolicies struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
-	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
-	Phase  string `enum:",inactive,enforced,violated,unknown" default:"" placeholder:"PHASE" help:"inactive, enforced, violated or unknown."`
+	outputFlag
+	App   string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
+	Phase string `enum:",inactive,enforced,violated,unknown" default:"" placeholder:"PHASE" help:"inactive, enforced, violated or unknown."`
 }
 
 // Run lists policies.
@@ -25,27 +25,38 @@ func (c *getPolicies) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, list)
+	if done, err := s.said(list, namesOf("policy", list, policyID)...); done {
+		return err
 	}
-	if c.Output == asName {
-		for i := range list {
-			fmt.Fprintln(s.out, "policy/"+list[i].ID)
-		}
-		return nil
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(s.err, "No policies.")
+		return err
 	}
+	return s.policyTable(list)
+}
+
+func policyID(p *api.Policy) string { return p.ID }
+
+func (s *session) policyTable(list []api.Policy) error {
 	values := s.values(list)
 	rows := make([][]string, len(list))
 	for i := range list {
 		p := &list[i]
 		rows[i] = []string{
 			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), p.Status.Phase, or(p.Action.ExtraParams["remediation"]),
-			present(p, values), or(limit(p)), watches(p),
+			present(p, values), or(limit(p)), p.ID, p.Name, or(variables(p)), watches(p),
 		}
 	}
-	t := s.newTable("APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
-	t.most = s.columns()
-	return t.write(rows...)
+	return s.newCut("APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "+ID", "+NAME", "+VARIABLES", "WATCHES").write(rows...)
+}
+
+// variables are those of a policy, as "policy set" takes them.
+func variables(p *api.Policy) string {
+	all := make(map[string]string, len(p.Variables))
+	for name, v := range p.Variables {
+		all[name] = value(v)
+	}
+	return pairs(all)
 }
 
 // present is the value that a policy watches; "-" of one that watches none, "?" where it cannot be had.
@@ -81,8 +92,8 @@ func limit(p *api.Policy) string {
 }
 
 type violationsCommand struct {
-	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	App string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
+	outputFlag
 }
 
 // Help is the long help of violations.
@@ -94,15 +105,16 @@ func (c *violationsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, list)
-	}
-	if c.Output == asName {
-		return printNames(s, "policy", list, func(p api.Policy) string { return p.ID })
+	if done, err := s.said(list, namesOf("policy", list, policyID)...); done {
+		return err
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(s.out, "No policy is violated.")
 		return err
+	}
+	var values map[string]*float64
+	if s.wide() {
+		values = s.values(list)
 	}
 	rows := make([][]string, len(list))
 	for i := range list {
@@ -114,13 +126,11 @@ func (c *violationsCommand) Run(s *session) error {
 			}
 		}
 		rows[i] = []string{
-			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), s.age(since), or(p.Action.ExtraParams["remediation"]),
-			or(limit(p)), watches(p),
+			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), s.when(since), or(p.Action.ExtraParams["remediation"]),
+			or(limit(p)), present(p, values), p.ID, p.Name, watches(p),
 		}
 	}
-	t := s.newTable("APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
-	t.most = s.columns()
-	return t.write(rows...)
+	return s.newCut("APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "+NOW", "+ID", "+NAME", "WATCHES").write(rows...)
 }
 
 type policyCommand struct {
@@ -141,6 +151,7 @@ func (s *session) policy(named string) (*api.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	named = bare("policy", named)
 	var found []*api.Policy
 	for i := range list {
 		p := &list[i]
@@ -160,41 +171,36 @@ func (s *session) policy(named string) (*api.Policy, error) {
 	return nil, fmt.Errorf("%q means %d policies; name one by more of its id", named, len(found))
 }
 
-// changedFlags are those of commands that change a policy.
-type changedFlags struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the policy: ${enum}."`
-}
-
-// changed prints the policy as it is now, or tells people what was done.
-func (c *changedFlags) changed(s *session, p *api.Policy, done string) error {
-	if c.Output.structured() {
+// changedPolicy prints the policy as it is now, or tells people what was done.
+func (s *session) changedPolicy(p *api.Policy, done string) error {
+	if s.format.structured() || s.wide() {
 		now, err := s.policy(p.ID)
 		if err != nil {
 			return err
 		}
 		p = now
 	}
-	if printed, err := s.said(c.Output, "policy", p.ID, p); printed {
+	s.screen.line("policy %s%s", p.Name, done)
+	if shown, err := s.said(p, "policy/"+p.ID); shown || !s.wide() {
 		return err
 	}
-	s.screen.line("policy %s%s", p.Name, done)
-	return nil
+	return s.policyTable([]api.Policy{*p})
 }
 
 type policyActivate struct {
 	policyArgument
-	changedFlags
+	outputFlag
 }
 
 // Help is the long help of policy activate.
 func (policyActivate) Help() string { return "Example: littoral policy activate busy-hosts" }
 
 // Run has the policy watched.
-func (c *policyActivate) Run(s *session) error { return c.activate(s, c.Policy, true, " activated") }
+func (c *policyActivate) Run(s *session) error { return s.activate(c.Policy, true, " activated") }
 
 type policyDeactivate struct {
 	policyArgument
-	changedFlags
+	outputFlag
 }
 
 // Help is the long help of policy deactivate.
@@ -202,10 +208,10 @@ func (policyDeactivate) Help() string { return "Example: littoral policy deactiv
 
 // Run has the policy watched no more.
 func (c *policyDeactivate) Run(s *session) error {
-	return c.activate(s, c.Policy, false, " deactivated")
+	return s.activate(c.Policy, false, " deactivated")
 }
 
-func (c *changedFlags) activate(s *session, named string, active bool, done string) error {
+func (s *session) activate(named string, active bool, done string) error {
 	p, err := s.policy(named)
 	if err != nil {
 		return err
@@ -213,12 +219,12 @@ func (c *changedFlags) activate(s *session, named string, active bool, done stri
 	if err := s.client.ActivatePolicy(s.ctx, p.ID, active); err != nil {
 		return err
 	}
-	return c.changed(s, p, done)
+	return s.changedPolicy(p, done)
 }
 
 type policySet struct {
 	policyArgument
-	changedFlags
+	outputFlag
 	Settings []string `arg:"" placeholder:"NAME=VALUE" name:"name=value" help:"Such as threshold=0.9."`
 }
 
@@ -244,12 +250,12 @@ func (c *policySet) Run(s *session) error {
 		done += fmt.Sprintf("%s %s is %s", sign, name, value)
 		sign = ","
 	}
-	return c.changed(s, p, done)
+	return s.changedPolicy(p, done)
 }
 
 type policyRender struct {
 	policyArgument
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of policy render.
@@ -265,10 +271,13 @@ func (c *policyRender) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, shown)
+	if done, err := s.said(shown, "policy/"+p.ID); done {
+		return err
 	}
 	s.fields("", [][2]string{{"Policy", p.Name}, {"Expression", shown.Expr}, {"Limit", shown.ViolatedIf}, {"Now", now(shown)}})
+	if s.wide() {
+		s.fields("", [][2]string{{"ID", p.ID}, {"Application", strings.TrimSpace(p.Subject.AppName + " " + p.Subject.App)}, {"Variables", variables(p)}})
+	}
 	for _, sample := range shown.Samples {
 		s.fields("  ", [][2]string{{number(&sample.Value), pairs(sample.Labels)}})
 	}
@@ -289,7 +298,7 @@ func now(shown *api.Shown) string {
 type policyBacktest struct {
 	policyArgument
 	Since time.Duration `default:"24h" help:"How far back."`
-	describeFlags
+	outputFlag
 }
 
 // Help is the long help of policy backtest.
@@ -309,8 +318,8 @@ func (c *policyBacktest) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, past)
+	if done, err := s.said(past, "policy/"+p.ID); done {
+		return err
 	}
 	if len(past.Episodes) == 0 {
 		s.text("It would not have been violated in the last %s (%d evaluations).", c.Since, past.Evaluations)
@@ -318,10 +327,9 @@ func (c *policyBacktest) Run(s *session) error {
 	}
 	rows := make([][]string, len(past.Episodes))
 	for i, e := range past.Episodes {
-		rows[i] = []string{e.FiredAt.Local().Format(time.DateTime), span(e.To.Sub(e.From)), number(e.Peak), pairs(e.Labels)}
+		rows[i] = []string{s.at(e.FiredAt), zoned(e.From), zoned(e.To), span(e.To.Sub(e.From)), number(e.Peak), pairs(e.Labels)}
 	}
-	t := s.newTable("FIRED", "LASTED", "WORST", "SERIES")
-	t.most = s.columns()
+	t := s.newCut("FIRED", "+FROM", "+TO", "LASTED", "WORST", "SERIES")
 	if err := t.write(rows...); err != nil || past.Forecast == nil {
 		return err
 	}
@@ -386,7 +394,7 @@ func podLine(id string, pod api.Pod) string {
 
 type treeCommand struct {
 	appArgument
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	outputFlag
 }
 
 // grown is the answer of "tree -o json".
@@ -413,7 +421,7 @@ func (c *treeCommand) Run(s *session) error {
 	if err != nil && problem.KindOf(err) != problem.NotFound { // an older server has none
 		return err
 	}
-	if done, err := s.said(c.Output, "app", a.ID, grown{a, policies, links}); done {
+	if done, err := s.said(grown{a, policies, links}, "app/"+a.ID); done {
 		return err
 	}
 	pods, err := s.podsOf(a)
@@ -421,7 +429,7 @@ func (c *treeCommand) Run(s *session) error {
 		return err
 	}
 	line := func(depth int, text string) {
-		fmt.Fprintln(s.out, s.states(cut(strings.Repeat("  ", depth)+printable(text), s.columns())))
+		fmt.Fprintln(s.out, s.states(s.fit(strings.Repeat("  ", depth)+printable(text))))
 	}
 	about := func(depth int, component string) {
 		for i := range policies {

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type replayCommand struct {
-	Event  string `arg:"" help:"Event: id, or a beginning of it that no other dead letter has (4 digits or more)."`
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	Event string `arg:"" help:"Event: id, or a beginning of it that no other dead letter has (4 digits or more)."`
+	outputFlag
 }
 
 // Run sends the event again to the consumers that did not accept it.
@@ -30,14 +29,17 @@ func (c *replayCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, letters)
+	if done, err := s.said(letters, eventNames(letters)...); done {
+		return err
 	}
 	consumers := make([]string, len(letters))
 	for i := range letters {
 		consumers[i] = letters[i].Consumer
 	}
-	fmt.Fprintf(s.out, "event %s sent again to %s\n", printable(id), printable(strings.Join(consumers, ", ")))
+	s.text("event %s sent again to %s", id, strings.Join(consumers, ", "))
+	if s.wide() {
+		return s.letters(letters)
+	}
 	fmt.Fprintln(s.out, "See what becomes of it with: littoral events -w")
 	return nil
 }
@@ -46,6 +48,7 @@ const wholeID = 36 // characters
 
 // deadEvent completes the end of an event's id, as lists show it, or its beginning.
 func (s *session) deadEvent(given string) (string, error) {
+	given = bare("event", given)
 	if len(given) == wholeID {
 		return given, nil
 	}
@@ -77,34 +80,36 @@ func (c *eventsCommand) dead(s *session) error {
 		return usagef("--dead shows all dead letters as they are; it goes with neither --app nor --watch")
 	}
 	letters, err := s.client.DeadLetters(s.ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.Output.structured():
-		return s.print(c.Output, letters)
-	case len(letters) == 0:
+	}
+	if done, err := s.said(letters, eventNames(letters)...); done {
+		return err
+	}
+	if len(letters) == 0 {
 		_, err := fmt.Fprintln(s.err, "No dead letters: every event was taken.")
 		return err
 	}
-	t := s.newTable("TIME", "EVENT", "TYPE", "CONSUMER", "CODE", "TIMES", "ANSWER")
-	rows := make([][]string, len(letters))
-	for i := range letters {
-		rows[i] = letterRow(&letters[i])
-		if t.wide = c.Output == asWide; !t.wide {
-			rows[i][0], rows[i][1] = s.age(letters[i].At), shortEnd(letters[i].EventID)
-		}
-	}
-	if !t.wide {
-		t.header[0] = "AGE"
-	}
-	if err := t.write(rows...); err != nil {
+	if err := s.letters(letters); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.err, "Once the cause is gone, send one again with: littoral replay EVENT")
 	return nil
 }
 
-func letterRow(l *api.DeadLetter) []string {
+func eventNames(letters []api.DeadLetter) []string {
+	return namesOf("event", letters, func(l *api.DeadLetter) string { return l.EventID })
+}
+
+func (s *session) letters(letters []api.DeadLetter) error {
+	rows := make([][]string, len(letters))
+	for i := range letters {
+		rows[i] = s.letterRow(&letters[i])
+	}
+	return s.newTable(s.whenHeader(), "EVENT", "TYPE", "CONSUMER", "CODE", "TIMES", "ANSWER").write(rows...)
+}
+
+func (s *session) letterRow(l *api.DeadLetter) []string {
 	code := "-"
 	if l.Code > 0 {
 		code = strconv.Itoa(l.Code)
@@ -116,8 +121,8 @@ func letterRow(l *api.DeadLetter) []string {
 	}
 	typ := strings.TrimSuffix(strings.TrimPrefix(l.Type, "dev.littoral."), ".v1")
 	return []string{
-		l.At.Local().Format(time.DateTime),
-		l.EventID,
+		s.when(l.At),
+		s.end(l.EventID),
 		typ,
 		l.Consumer,
 		code,

@@ -9,8 +9,8 @@ import (
 )
 
 type suggestionsCommand struct {
-	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	App string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
+	outputFlag
 }
 
 // Help is the long help of suggestions.
@@ -34,25 +34,27 @@ func (c *suggestionsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.Output == asName:
-		return printNames(s, "suggestion", list, func(w api.Suggestion) string { return w.ID })
-	case c.Output.structured():
-		return s.print(c.Output, list)
-	case len(list) == 0:
+	if done, err := s.said(list, namesOf("suggestion", list, func(w *api.Suggestion) string { return w.ID })...); done {
+		return err
+	}
+	if len(list) == 0 {
 		_, err := fmt.Fprintln(s.out, "Nothing waits for a person.")
 		return err
 	}
 	rows := make([][]string, len(list))
 	for i := range list {
 		w := &list[i]
+		limit := ""
+		if w.Threshold != nil {
+			limit = *w.Threshold
+		}
 		rows[i] = []string{
-			shortID(w.ID), or(w.AppName), or(strings.Trim(w.Component, "*")), w.Remediation, or(rounded(w.Value)), s.age(w.Since),
+			s.id(w.ID), or(w.AppName), or(strings.Trim(w.Component, "*")), w.Remediation, or(rounded(w.Value)), s.when(w.Since),
+			or(limit), or(w.App), w.PolicyID,
 			or(strings.TrimPrefix(w.PolicyName, w.AppName+"-"+w.App+"-")), // as its descriptor calls it
 		}
 	}
-	t := s.newTable("ID", "APP", "COMPONENT", "REMEDY", "VALUE", "SINCE", "POLICY")
-	t.most = s.columns()
+	t := s.newCut("ID", "APP", "COMPONENT", "REMEDY", "VALUE", "SINCE", "+LIMIT", "+APP-ID", "+POLICY-ID", "POLICY")
 	if err := t.write(rows...); err != nil {
 		return err
 	}
@@ -76,6 +78,7 @@ type suggestionCommand struct {
 
 type suggestionArgument struct {
 	Suggestion string `arg:"" help:"Suggestion: its id, or the beginning of that."`
+	outputFlag
 }
 
 type suggestionConfirm struct{ suggestionArgument }
@@ -102,6 +105,13 @@ func (s *session) decide(named string, confirmed bool, done string) error {
 	if err := s.client.ConfirmSuggestion(s.ctx, w.ID, confirmed); err != nil {
 		return err
 	}
+	decided := struct {
+		*api.Suggestion
+		Confirmed bool `json:"confirmed"`
+	}{w, confirmed}
+	if done, err := s.said(decided, "suggestion/"+w.ID); done {
+		return err
+	}
 	s.screen.line("%s of %s %s", w.Remediation, strings.TrimSuffix(w.AppName+"/"+w.Component, "/"), done)
 	return nil
 }
@@ -112,6 +122,7 @@ func (s *session) suggestion(named string) (*api.Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
+	named = bare("suggestion", named)
 	var found []*api.Suggestion
 	for i := range list {
 		if list[i].ID == named || isIDPrefix(named) && strings.HasPrefix(list[i].ID, named) {

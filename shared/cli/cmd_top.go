@@ -32,7 +32,7 @@ func (c *topNodes) Run(s *session) error {
 	seen, past, asked := map[string][]float64{}, map[string][]float64{}, time.Time{}
 	host := func(labels map[string]string) string { return labels[label.Host] }
 	l := listing[nodeItem]{
-		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
+		watch: c.Watch, what: "nodes", kind: "node",
 		fetch: func(ctx context.Context) ([]nodeItem, error) {
 			list, err := (&getNodes{placeFlags: c.placeFlags}).fetch(ctx, s)
 			slices.SortStableFunc(list, func(a, b nodeItem) int { return -cmp.Compare(used(a.Node.Dynamic.CPU), used(b.Node.Dynamic.CPU)) })
@@ -40,7 +40,7 @@ func (c *topNodes) Run(s *session) error {
 				key := list[i].Cluster + "/" + list[i].Name
 				seen[key] = append(seen[key], used(list[i].Node.Dynamic.CPU))
 			}
-			if !c.Output.structured() && time.Since(asked) >= trendEvery {
+			if !s.format.structured() && time.Since(asked) >= trendEvery {
 				asked = time.Now()
 				past = courses(ctx, host, func(ctx context.Context) (*api.Courses, error) {
 					return s.client.Series(ctx, cpuOfNodes, trendSince.String(), trendStep)
@@ -49,14 +49,17 @@ func (c *topNodes) Run(s *session) error {
 			return list, err
 		},
 		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
-		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS", "TREND"},
+		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS", "+CORES", "+RAM", "+SEEN", "TREND"},
 		row: func(n nodeItem) []string {
 			d := n.Node.Dynamic
 			course := past[n.Node.UUID]
 			if len(course) < 2 {
 				course = seen[n.Cluster+"/"+n.Name]
 			}
-			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power), sparkline(course)}
+			return []string{
+				n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power),
+				number(n.Node.Static.Cores), bytesText(n.Node.Static.Memory), s.seen(&n.Node), sparkline(course),
+			}
 		},
 		gone: func(n *nodeItem) { n.State = gone },
 	}
@@ -131,8 +134,8 @@ func sparkline(percents []float64) string {
 }
 
 type topApps struct {
-	App    string `arg:"" optional:"" complete:"app" help:"Only this application: id, beginning of its id, or name."`
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
+	App string `arg:"" optional:"" complete:"app" help:"Only this application: id, beginning of its id, or name."`
+	outputFlag
 }
 
 // appUse is one element of "top apps -o json".
@@ -175,9 +178,6 @@ func (c *topApps) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Output == asName {
-		return printNames(s, "app", apps, func(a api.Application) string { return a.ID })
-	}
 	asked := courses(s.ctx, partOf, func(ctx context.Context) (*api.Courses, error) {
 		return s.client.Usage(ctx, "cpu", filter.App, trendSince.String(), trendStep)
 	})
@@ -199,8 +199,8 @@ func (c *topApps) Run(s *session) error {
 	for i := range apps {
 		list = append(list, uses(&apps[i], nodes, policies, values, trends)...)
 	}
-	if c.Output.structured() {
-		return s.print(c.Output, list)
+	if done, err := s.said(list, namesOf("app", apps, func(a *api.Application) string { return a.ID })...); done {
+		return err
 	}
 	return c.table(s, list)
 }
@@ -251,11 +251,7 @@ func (c *topApps) table(s *session, list []appUse) error {
 			rows = append(rows, row)
 		}
 	}
-	t := s.newTable(head...)
-	if t.most = s.columns(); c.Output == asWide {
-		t.most, t.wide = 0, true
-	}
-	return t.write(rows...)
+	return s.newCut(head...).write(rows...)
 }
 
 // part is a component of an application.

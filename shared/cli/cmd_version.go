@@ -3,11 +3,12 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 )
 
 type versionCommand struct {
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	outputFlag
 }
 
 // release and commit are set by the linker for programs of a release.
@@ -15,33 +16,46 @@ var release, commit string
 
 // version is the answer of "version -o json".
 type version struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit,omitempty"`
-	Changed bool   `json:"changed,omitempty"` // built from a tree with changes
-	Go      string `json:"go"`
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Changed  bool   `json:"changed,omitempty"` // built from a tree with changes
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Help is the long help of version.
+func (versionCommand) Help() string {
+	return "With -o name it prints the version alone.\n\nExample: littoral version"
 }
 
 // Run prints what the build recorded.
 func (c *versionCommand) Run(s *session) error {
 	v := thisVersion()
-	if c.Output.structured() {
-		return s.print(c.Output, v)
+	if done, err := s.said(v, v.Version); done {
+		return err
 	}
-	text := "littoral " + v.Version
-	if v.Commit != "" {
-		text += " (" + v.Commit[:min(len(v.Commit), 12)]
-		if v.Changed {
-			text += ", with changes"
-		}
-		text += ")"
+	text, build := "littoral "+v.Version, v.Commit
+	if !s.wide() {
+		build = build[:min(len(build), shortCommit)]
 	}
-	_, err := fmt.Fprintf(s.out, "%s %s\n", text, v.Go)
+	if v.Changed {
+		build += ", with changes"
+	}
+	if build != "" {
+		text += " (" + build + ")"
+	}
+	if text += " " + v.Go; s.wide() {
+		text += " " + v.Platform
+	}
+	_, err := fmt.Fprintln(s.out, text)
 	return err
 }
 
+const shortCommit = 12 // digits that are shown
+
 // thisVersion is what the build recorded.
 func thisVersion() version {
-	v := version{Version: "unknown", Commit: commit}
+	v := version{Version: "unknown", Commit: commit, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version, v.Go = info.Main.Version, info.GoVersion
 		for _, setting := range info.Settings {

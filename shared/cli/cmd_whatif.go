@@ -15,13 +15,9 @@ type whatifCommand struct {
 	Apply whatifApply `cmd:"" help:"If a descriptor were applied, where everything has to go then."`
 }
 
-type whatifFlags struct {
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
-}
-
 type whatifDrain struct {
-	Nodes []string `arg:"" help:"Nodes, or CLUSTER/NODE where a name is not unique."`
-	whatifFlags
+	Nodes []string `arg:"" complete:"node" help:"Nodes, or CLUSTER/NODE where a name is not unique."`
+	outputFlag
 }
 
 // Help is the long help of whatif drain.
@@ -37,24 +33,29 @@ func (c *whatifDrain) Run(s *session) error {
 		}
 		q.Drain = append(q.Drain, cluster+"/"+node)
 	}
-	return s.whatif(c.Output, q)
+	return s.whatif(q)
 }
 
 type whatifCut struct {
-	Clusters []string `arg:"" help:"Clusters."`
-	whatifFlags
+	Clusters []string `arg:"" complete:"cluster" help:"Clusters."`
+	outputFlag
 }
 
 // Help is the long help of whatif cut.
 func (whatifCut) Help() string { return "Nothing is changed. Example: littoral whatif cut edge" }
 
 // Run asks what would happen if the clusters were lost.
-func (c *whatifCut) Run(s *session) error { return s.whatif(c.Output, api.Question{Cut: c.Clusters}) }
+func (c *whatifCut) Run(s *session) error {
+	for i := range c.Clusters {
+		c.Clusters[i] = bare("cluster", c.Clusters[i])
+	}
+	return s.whatif(api.Question{Cut: c.Clusters})
+}
 
 type whatifSet struct {
 	Node     string   `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"sca (0..100), cpu and memory (percent in use), energy (watts), cores or ram (bytes)."`
-	whatifFlags
+	outputFlag
 }
 
 // Help is the long help of whatif set.
@@ -80,13 +81,13 @@ func (c *whatifSet) Run(s *session) error {
 		}
 		values[key] = v
 	}
-	return s.whatif(c.Output, api.Question{Set: map[string]map[string]float64{cluster + "/" + node: values}})
+	return s.whatif(api.Question{Set: map[string]map[string]float64{cluster + "/" + node: values}})
 }
 
 type whatifApply struct {
 	File string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
 	App  string `placeholder:"ID" complete:"app" help:"Application to update; default: the only one of its name, else a new one."`
-	whatifFlags
+	outputFlag
 }
 
 // Help is the long help of whatif apply.
@@ -108,27 +109,21 @@ func (c *whatifApply) Run(s *session) error {
 		}
 		q.App = a.ID
 	}
-	return s.whatif(c.Output, q)
+	return s.whatif(q)
 }
 
-func (s *session) whatif(f format, q api.Question) error {
+func (s *session) whatif(q api.Question) error {
 	o, err := s.client.WhatIf(s.ctx, q)
 	if err != nil {
 		return err
 	}
-	if f.structured() {
-		return s.print(f, o)
-	}
-	t := s.newTable("COMPONENT", "WOULD", "FROM", "TO")
 	var rows [][]string
+	var names []string
 	add := func(list []api.Shift, what func(*api.Shift) string) {
 		for i := range list {
 			x := &list[i]
-			name := x.Component
-			if x.Replica > 0 {
-				name += "/" + strconv.Itoa(x.Replica)
-			}
-			rows = append(rows, []string{x.Name + "/" + name, what(x), at(x.From), at(x.To)})
+			names = append(names, "component/"+x.Name+"/"+x.Component)
+			rows = append(rows, []string{x.Name + "/" + replica(x), what(x), at(x.From), at(x.To), by(x.To), x.Application, or(x.Why)})
 		}
 	}
 	word := func(text string) func(*api.Shift) string { return func(*api.Shift) string { return text } }
@@ -140,13 +135,17 @@ func (s *session) whatif(f format, q api.Question) error {
 		}
 		return "lose its place"
 	})
+	if done, err := s.said(o, once(names)...); done {
+		return err
+	}
+	t := s.newTable("COMPONENT", "WOULD", "FROM", "TO", "+ORCHESTRATOR", "+APP-ID", "+WHY")
 	if len(rows) == 0 {
 		fmt.Fprintln(s.out, "No component would move.")
 	} else if err := t.write(rows...); err != nil {
 		return err
 	}
 	for _, x := range o.Losers {
-		if x.Why != "" {
+		if x.Why != "" && !s.wide() {
 			for _, line := range wrap(printable(x.Name+"/"+x.Component+": "+x.Why), s.columns()-2) {
 				fmt.Fprintln(s.out, "  "+line)
 			}
@@ -163,6 +162,14 @@ func (s *session) whatif(f format, q api.Question) error {
 	}
 	s.text("%d applications looked at; %s. Nothing was changed.", o.Looked, proof)
 	return nil
+}
+
+// replica is the component of a shift, with the number of the replica unless it is the first.
+func replica(x *api.Shift) string {
+	if x.Replica == 0 {
+		return x.Component
+	}
+	return x.Component + "/" + strconv.Itoa(x.Replica)
 }
 
 func (s *session) capacity(when string, c api.Capacity) {

@@ -188,7 +188,7 @@ func (s *session) describeDecisions(a *api.Application, decisions []decision) er
 		return nil
 	}
 	fmt.Fprintln(s.out, "\nDecisions:")
-	t := s.newTable("AGE", "DECIDED", "PLACED", "POINTS", "AT MOST", "GAP", "BECAUSE", "CAUSE")
+	t := s.newTable(s.whenHeader(), "DECIDED", "PLACED", "POINTS", "AT MOST", "GAP", "BECAUSE", "CAUSE")
 	t.indent = "  "
 	var rows [][]string
 	for i := range decisions {
@@ -202,7 +202,7 @@ func (s *session) describeDecisions(a *api.Application, decisions []decision) er
 			gap = "none, proven"
 		}
 		rows = append(rows, []string{
-			s.age(decisions[i].At), strings.Join(names, ", "), fmt.Sprint(d.Placed), fmt.Sprintf("%.1f", d.Objective),
+			s.when(decisions[i].At), strings.Join(names, ", "), fmt.Sprint(d.Placed), fmt.Sprintf("%.1f", d.Objective),
 			fmt.Sprintf("%.1f", d.Bound), gap, or(d.Because), or(decisions[i].Cause),
 		})
 	}

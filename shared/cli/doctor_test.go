@@ -130,6 +130,23 @@ esac`, wrong: "schema", says: "of v1.2.9, and functions are of v1.3.0"},
 	}
 }
 
+// TestDoctorsForms: what is wrong comes first among the names, and the advice is a column of the wide table.
+func TestDoctorsForms(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(answers(http.StatusServiceUnavailable))
+	t.Cleanup(server.Close)
+	env := map[string]string{"LITTORAL_SERVER": server.URL, "XDG_CONFIG_HOME": t.TempDir(), "LITTORAL_HOME": t.TempDir()}
+	doctor := func(form string) string {
+		r := run(t.Context(), time.Now, env, "", "doctor", "-o", form)
+		require.Equal(t, 1, r.code, r.err)
+		return r.out
+	}
+	require.Equal(t, "check/database\ncheck/server\ncheck/clock\n", doctor("name"))
+	require.Regexp(t, `CHECK +STATE +FOUND +ADVICE\n`, doctor("wide"))
+	require.Regexp(t, `database +wrong +an operation could not read it +look at Postgres`, doctor("wide"))
+	require.Contains(t, doctor("yaml"), "check: database\n")
+}
+
 // TestSkew: one minor version apart is allowed.
 func TestSkew(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,6 @@ var examples = map[string]string{
 	"fleet list":        "fleet",
 	"fleet restore":     "fleet restore edge-1",
 	"fleet set":         "fleet set edge-1 sca=30",
-	"generate":          "generate --nodes 12 --out world",
 	"get apps":          "get apps -o wide",
 	"get clusters":      "get clusters -o wide",
 	"get deployment":    "get deployment",
@@ -46,7 +45,6 @@ var examples = map[string]string{
 	"top nodes":         "top nodes",
 	"up":                "up --fleet generated:nodes=30,seed=1",
 	"update deployment": "update deployment --id shop --file shop.yaml",
-	"version":           "version",
 	"wait app":          "wait app shop --for=available",
 }
 

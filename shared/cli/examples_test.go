@@ -45,7 +45,7 @@ var unsteady = []string{"completion", "version", "generate", "logout"}
 // where the output goes to a pipe. A table is no wider than 80 columns.
 func TestTheExampleInEachHelpRuns(t *testing.T) {
 	t.Parallel()
-	tr := runExamples(t, run, func(path, line, text string) {
+	tr := runExamples(t, run, "", func(path, line, text string) {
 		if n := len([]rune(text)); n > 80 && !strings.Contains(line, "-o ") && !slices.Contains(sentences, path) {
 			t.Errorf("%s: %d columns: %s", line, n, text)
 		}
@@ -57,7 +57,8 @@ func TestTheExampleInEachHelpRuns(t *testing.T) {
 type runner func(ctx context.Context, now func() time.Time, env map[string]string, stdin string, args ...string) result
 
 // runExamples runs the examples in order, has each line looked at, and returns what was shown, but for what differs between runs.
-func runExamples(t *testing.T, run runner, look func(path, line, text string)) string {
+// form, if any, is that of all of them.
+func runExamples(t *testing.T, run runner, form string, look func(path, line, text string)) string {
 	t.Helper()
 	leaves := cli.Leaves()
 	for _, path := range leaves {
@@ -86,6 +87,9 @@ func runExamples(t *testing.T, run runner, look func(path, line, text string)) s
 			h.at(1, func() { h.work() })
 			h.at(2, func() { h.work() })
 		}
+		if formless[path] == "" {
+			line = inForm(line, form)
+		}
 		r := run(t.Context(), now, env, "", strings.Fields(line)...)
 		want := 0
 		if path == "plan" {
@@ -100,12 +104,16 @@ func runExamples(t *testing.T, run runner, look func(path, line, text string)) s
 			}
 			tr.add(r, strings.Fields(line)...)
 		}
+		if form != "" && formless[path] == "" {
+			inItsForm(t, form, line, r.out)
+		}
 		if path == "apply" || path == "rollback" || path == "scale" || path == "pin" || path == "edit" || path == "update deployment" || strings.HasPrefix(path, "st") {
 			for h.work() > 0 {
 				continue
 			}
 		}
 		if path == "apply" {
+			require.NoError(t, h.sys.Broker.Drain(t.Context())) // which brings the policies
 			var jobs []api.Job
 			require.NoError(t, json.Unmarshal([]byte(h.ok("get", "jobs", "-o", "json")), &jobs))
 			var policies []api.Policy
@@ -113,8 +121,21 @@ func runExamples(t *testing.T, run runner, look func(path, line, text string)) s
 			names = append(names, "3f2a91c0", jobs[0].ID, "busy-hosts", policies[0].Name, "limit=0.8", "threshold=0.8", "--revision 2", "--revision 1")
 		}
 	}
-	return took.ReplaceAllString(hideTraces(tr.String()), "about 1.0 s")
+	return left.ReplaceAllString(took.ReplaceAllString(hideTraces(tr.String()), "about 1.0 s"), "(in 1h)")
 }
+
+// inForm is a command line that asks for a form.
+func inForm(line, form string) string {
+	if form == "" {
+		return line
+	}
+	return asked.ReplaceAllString(line, "") + " -o " + form
+}
+
+var (
+	asked = regexp.MustCompile(` -o \w+`)
+	left  = regexp.MustCompile(`\(in -?[0-9hms]+\)`) // until a token ends
+)
 
 // sentences are of those that say why, which a terminal gets in lines that fit.
 var sentences = []string{"events", "explain", "plan", "whatif apply", "describe app", "describe policy", "describe job"}

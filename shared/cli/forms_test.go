@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,10 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/cli"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -219,44 +224,93 @@ func TestUpWritesAContext(t *testing.T) {
 	require.Contains(t, program("--context", "laptop", "whoami"), "admin")
 }
 
-// TestEveryCommandHasItsForms: what shows or changes a thing with a name gives it by -o name, and as a document.
+// formless are the commands without -o, and why.
+var formless = map[string]string{
+	"completion": "prints a script for a shell",
+	"console":    "opens a browser",
+	"up":         "becomes the host, which prints what it does until it is ended",
+	"backup":     "becomes littoral-backup, whose result is a file",
+	"restore":    "becomes littoral-backup, whose result is the database",
+}
+
+// TestEveryCommandHasItsForms: a table, a wide one, JSON, YAML and names; each command of the tree is run in each of them.
 func TestEveryCommandHasItsForms(t *testing.T) {
+	t.Parallel()
+	for path, forms := range cli.Forms() {
+		if formless[path] != "" {
+			require.Empty(t, forms, path)
+			continue
+		}
+		require.Subset(t, forms, []string{"table", "wide", "json", "yaml", "name"}, "%s -o", path)
+	}
+	for _, form := range []string{"wide", "json", "yaml", "name"} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			examples := runExamples(t, run, form, func(string, string, string) {})
+			others := runOthers(t, run, form)
+			if form == "wide" || form == "name" {
+				golden(t, "examples."+form+".golden", examples)
+				golden(t, "others."+form+".golden", others)
+			}
+		})
+	}
+}
+
+// plainNames are of what no command takes: files, a version, a person, a server.
+var plainNames = []string{"generate", "version", "whoami", "logout"}
+
+// inItsForm requires that an output is in the form.
+func inItsForm(t *testing.T, form, line, out string) {
+	t.Helper()
+	switch command, _, _ := strings.Cut(line, " "); form {
+	case "json":
+		for decoder := json.NewDecoder(strings.NewReader(out)); ; { // of logs there are several
+			var v any
+			if err := decoder.Decode(&v); errors.Is(err, io.EOF) {
+				return
+			} else if !assert.NoError(t, err, line) {
+				return
+			}
+		}
+	case "yaml":
+		for document := range strings.SplitSeq(out, "---\n") {
+			var v any
+			assert.NoError(t, yaml.Unmarshal([]byte(document), &v), line)
+			_, text := v.(string)
+			assert.False(t, text, "%s: %s", line, out)
+		}
+	case "name":
+		for name := range strings.Lines(out) {
+			if slices.Contains(plainNames, command) {
+				assert.Regexp(t, `^\S+\n$`, name, line)
+			} else {
+				assert.Regexp(t, `^[a-z]+/\S+\n$`, name, line)
+			}
+		}
+	}
+}
+
+// TestWhatIsNamedIsTaken by commands as -o name prints it.
+func TestWhatIsNamedIsTaken(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.ok("apply", "-f", "testdata/shop.yaml")
 	for h.work() > 0 {
 		continue
 	}
-	var apps []api.Application
-	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
-	var policies []api.Policy
-	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "policies", "-o", "json")), &policies))
-	app, policy := "app/"+apps[0].ID+"\n", "policy/"+policies[0].ID+"\n"
-	for _, row := range [][2]string{
-		{"describe app shop", app},
-		{"tree shop", app},
-		{"top apps", app},
-		{"wait app shop", app},
-		{"apply -f testdata/shop.yaml", app},
-		{"describe node edge-1", "node/edge/edge-1\n"},
-		{"describe cluster edge", "cluster/edge\n"},
-		{"describe policy " + policies[0].ID, policy},
-		{"history shop --revision 1", "revision/1\n"},
-		{"policy deactivate " + policies[0].ID, policy},
-		{"policy activate " + policies[0].ID, policy},
-		{"violations", ""},
-		{"cordon edge-1", "node/edge/edge-1\n"},
-		{"uncordon edge-1", "node/edge/edge-1\n"},
-		{"pin shop/web edge-1", app},
-		{"rollback shop --to 1", app},
+	first := func(line string) string {
+		t.Helper()
+		return strings.Fields(h.ok(strings.Fields(line + " -o name")...))[0]
+	}
+	app, node, cluster := first("get apps"), first("get nodes"), first("get clusters")
+	policy, job, component := first("get policies"), first("get jobs"), first("explain app shop")
+	require.Equal(t, "component/shop/web", component)
+	for _, line := range []string{
+		"tree " + app, "history " + app, "explain app " + app, "describe " + node, "describe node " + node, "describe " + cluster,
+		"describe " + job, "describe job " + job, "policy deactivate " + policy, "cordon " + node, "uncordon " + node,
+		"whatif drain " + node, "whatif cut " + cluster, "pin " + component + " edge-1", "events " + app, "top apps " + app,
 	} {
-		line := strings.Fields(row[0])
-		require.Equal(t, row[1], h.ok(append(slices.Clone(line), "-o", "name")...), row[0])
-		require.True(t, json.Valid([]byte(h.ok(append(slices.Clone(line), "-o", "json")...))), row[0])
-		h.ok(append(slices.Clone(line), "-o", "wide")...)
-		for h.work() > 0 {
-			continue
-		}
+		h.ok(strings.Fields(line)...)
 	}
 }
 

@@ -258,6 +258,7 @@ var (
 	instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	clock   = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d([+-]\d\d:\d\d)?`)
 	traces  = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+	entry   = regexp.MustCompile(`(?m)\bevent/\d+$`)
 	port    = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
@@ -273,6 +274,7 @@ func steady(text string) string {
 	for id, steady := range known {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, id[:8], steady[:8]), id[28:], steady[28:])
 	}
+	text = entry.ReplaceAllString(text, "event/N")
 	text = instant.ReplaceAllString(text, "2026-01-01T12:00:00Z")
 	text = clock.ReplaceAllString(text, "2026-01-01 12:00:00")
 	return port.ReplaceAllString(text, "127.0.0.1:8080")

@@ -3,8 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -35,71 +37,91 @@ type waitFlags struct {
 // defaultWait is the default of --timeout.
 const defaultWait = 5 * time.Minute
 
-// resultFlags are those of commands that change an application.
-type resultFlags struct {
-	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show the application: ${enum}."`
+// outputFlag is that of every command that has something to say; the form that it names is the session's.
+type outputFlag struct {
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
-// progress has what happens written where it does not get into a result for programs.
-func (f *resultFlags) progress(s *session) {
-	if f.Output.structured() || f.Output == asName {
+// formOf is the form that the flags of a command name.
+func formOf(parsed *kong.Context) format {
+	for _, flag := range parsed.Flags() {
+		if flag.Name == "output" {
+			return format(flag.Target.String())
+		}
+	}
+	return asTable
+}
+
+// show has what follows shown in a form. What is said while something happens must not get into a result for programs.
+func (s *session) show(f format) {
+	s.format = f
+	if f.structured() || f == asName {
 		s.screen = newScreen(s.err, display{})
 	}
 }
 
-// result prints the application as it is now.
-func (f *resultFlags) result(s *session, id string) error {
-	if !f.Output.structured() {
-		return f.show(s, &api.Application{ID: id})
+// said shows what a command found or did as a document, or by the names that other commands take. This is the one place that tells the
+// forms apart: done is false where it is people who are to be told, by a table, wide or not.
+func (s *session) said(document any, names ...string) (done bool, err error) {
+	switch {
+	case s.format == asName:
+		for _, name := range names {
+			if _, err := fmt.Fprintln(s.out, printable(name)); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	case s.format.structured():
+		return true, s.print(document)
+	}
+	return false, nil
+}
+
+// wide reports whether everything is to be shown, however long the lines.
+func (s *session) wide() bool { return s.format == asWide }
+
+// namesOf are the names of things, each once.
+func namesOf[T any](kind string, list []T, key func(*T) string) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = kind + "/" + key(&list[i])
+	}
+	return once(names)
+}
+
+// once leaves out what a list has already.
+func once(list []string) []string {
+	known := map[string]bool{}
+	return slices.DeleteFunc(list, func(text string) bool {
+		again := known[text]
+		known[text] = true
+		return again
+	})
+}
+
+// result shows an application as it is after a change.
+func (s *session) result(id string) error {
+	if s.format == asTable {
+		return nil // people have seen what happened
 	}
 	a, err := s.client.Application(s.ctx, id)
 	if err != nil {
 		return err
 	}
-	return f.show(s, a)
-}
-
-// show prints an application in the form that programs read; people have seen what happened.
-func (f *resultFlags) show(s *session, a *api.Application) error {
-	switch {
-	case f.Output == asName:
-		_, err := fmt.Fprintln(s.out, "app/"+a.ID)
+	if done, err := s.said(a, "app/"+a.ID); done {
 		return err
-	case !f.Output.structured():
-		return nil
 	}
-	return s.print(f.Output, a)
-}
-
-// said prints a thing in the form that programs read, or its name as other commands take it; done is false where people are to be told.
-func (s *session) said(f format, kind, key string, v any) (done bool, err error) {
-	switch {
-	case f == asName:
-		_, err = fmt.Fprintln(s.out, kind+"/"+key)
-		return true, err
-	case f.structured():
-		return true, s.print(f, v)
-	}
-	return false, nil
-}
-
-// printNames prints the names of things.
-func printNames[T any](s *session, kind string, list []T, key func(T) string) error {
-	for _, v := range list {
-		if _, err := fmt.Fprintln(s.out, kind+"/"+key(v)); err != nil {
-			return err
-		}
-	}
-	return nil
+	l := s.apps()
+	return l.printRows(l.table(s), []api.Application{*a})
 }
 
 // print writes v as JSON or YAML.
-func (s *session) print(f format, v any) error {
+func (s *session) print(v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	if f == asYAML {
+	if s.format == asYAML {
 		if text, err = yaml.JSONToYAML(text); err != nil {
 			return err
 		}
@@ -111,12 +133,12 @@ func (s *session) print(f format, v any) error {
 }
 
 // printOne writes one element of a stream: a line of JSON, or a YAML document.
-func (s *session) printOne(f format, v any) error {
-	if f == asYAML {
+func (s *session) printOne(v any) error {
+	if s.format == asYAML {
 		if _, err := fmt.Fprintln(s.out, "---"); err != nil {
 			return err
 		}
-		return s.print(f, v)
+		return s.print(v)
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -124,4 +146,14 @@ func (s *session) printOne(f format, v any) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", text)
 	return err
+}
+
+// printEach writes elements of a stream.
+func printEach[T any](s *session, list []T) error {
+	for i := range list {
+		if err := s.printOne(list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -33,12 +33,13 @@ func isIDPrefix(text string) bool {
 	return true
 }
 
+// bare is a name without its kind: what -o name prints is taken wherever a thing is named.
+func bare(kind, named string) string { return strings.TrimPrefix(named, kind+"/") }
+
 // application finds the application that the user named: by whole id, by name, or by the beginning of its id. A name
 // wins over an id that begins like it.
 func (s *session) application(ctx context.Context, named string) (*api.Application, error) {
-	if kind, name, both := strings.Cut(named, "/"); both && kind == "app" {
-		named = name
-	}
+	named = bare("app", named)
 	id := strings.ToLower(named)
 	if len(id) == idLength && isIDPrefix(id) {
 		return s.client.Application(ctx, id)

@@ -178,6 +178,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 		return sh.misused(err)
 	}
 	s, err := sh.session(ctx, cli.Server, cli.TokenFile, cli.Context)
+	s.show(formOf(parsed))
 	if err == nil {
 		err = parsed.Run(s)
 	}
@@ -286,6 +287,7 @@ type session struct {
 	out               io.Writer
 	err               io.Writer
 	display                   // of out
+	format            format  // how the result is shown
 	screen            *screen // progress on out
 	now               func() time.Time
 	poll              time.Duration

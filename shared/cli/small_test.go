@@ -134,7 +134,7 @@ func TestFleetRow_saysWhoIsHeard(t *testing.T) {
 		"silent":      {node: api.FleetNode{Silent: true, Tells: "none"}},
 		"half silent": {node: api.FleetNode{Tells: "node"}},
 	} {
-		require.Equal(t, want, fleetRow(&of.cluster, &of.node, false)[2])
+		require.Equal(t, want, fleetRow(&of.cluster, &of.node)[2])
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFleetRow_saysWhoseComponentsRun(t *testing.T) {
 	copies := []api.FleetCopy{
 		{Application: "shop", Component: "web"}, {Application: "blog", Component: "web"}, {Application: "shop", Component: "web"},
 	}
-	row := fleetRow(&api.FleetCluster{}, &api.FleetNode{Copies: copies}, false)
+	row := fleetRow(&api.FleetCluster{}, &api.FleetNode{Copies: copies})
 	require.Equal(t, "blog/web,shop/web", row[len(row)-1])
 }
 
@@ -158,8 +158,8 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "go.yaml.in/yaml/v3",
 		"github.com/littoral-project/littoral/scripts/littoral",
 		"github.com/littoral-project/littoral/shared/api",
-		"github.com/littoral-project/littoral/shared/appmodel",          // what a descriptor is read into
-		"github.com/littoral-project/littoral/shared/compose/variables", // of compose files in a descriptor
+		"github.com/littoral-project/littoral/shared/appmodel",        // what a descriptor is read into
+		"github.com/littoral-project/littoral/shared/compose/reading", // of compose files in a descriptor, which nobody reads here
 		"github.com/littoral-project/littoral/shared/descriptor",
 		"github.com/littoral-project/littoral/shared/durable",          // keeps the tokens of login
 		"github.com/littoral-project/littoral/shared/history/recorded", // what history records

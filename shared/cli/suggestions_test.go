@@ -65,13 +65,15 @@ func TestSuggestions(t *testing.T) {
 		require.LessOrEqual(t, len([]rune(line)), 80, line)
 	}
 	id := strings.Fields(strings.Split(list, "\n")[1])[0]
-	require.Regexp(t, `^suggestion/`+id, h.ok("suggestions", "-o", "name"))
+	whole := h.ok("suggestions", "-o", "name")
+	require.Regexp(t, `^suggestion/`+id, whole)
+	require.Contains(t, h.ok("suggestions", "-o", "wide"), strings.TrimSpace(strings.TrimPrefix(whole, "suggestion/")))
 	require.Contains(t, h.ok("suggestion", "dismiss", id), "reallocate of park/web dismissed")
 	require.Equal(t, "Nothing waits for a person.\n", h.ok("suggestions"))
 
 	h.fire(&policies[0], "firing", time.Now())
 	id = strings.Fields(strings.Split(h.ok("suggestions"), "\n")[1])[0]
-	require.Contains(t, h.ok("suggestion", "confirm", id), "reallocate of park/web confirmed")
+	require.Contains(t, h.ok("suggestion", "confirm", "suggestion/"+id, "-o", "json"), `"confirmed": true`)
 	require.NoError(t, h.sys.Broker.Drain(t.Context()))
 	require.Contains(t, h.ok("events", "park"), "reallocate is confirmed by")
 	require.Contains(t, h.ok("events", "park"), "policy.remediated")

@@ -21,11 +21,34 @@ type table struct {
 	gap    int  // between columns, by the first rows
 	most   int  // columns of text: the last cell of a row, which is free text, is cut to fit; 0 = no limit
 	wide   bool // it was asked for wide: nothing is broken or cut to fit a terminal
+
+	columnsOf []int // which cells of a row are shown
 	display
 }
 
+// newTable is a table with these columns; those whose name begins with wideOnly are there where everything is to be shown.
 func (s *session) newTable(header ...string) *table {
-	return &table{out: s.out, header: header, widths: make([]int, len(header)), display: s.display}
+	t := &table{out: s.out, wide: s.wide(), display: s.display}
+	for i, name := range header {
+		name, only := strings.CutPrefix(name, wideOnly)
+		if !only || t.wide {
+			t.header, t.columnsOf = append(t.header, name), append(t.columnsOf, i)
+		}
+	}
+	t.widths = make([]int, len(t.header))
+	return t
+}
+
+// wideOnly begins the name of a column that 80 columns have no room for.
+const wideOnly = "+"
+
+// newCut is a table whose last column is free text, which is cut to fit unless everything is to be shown.
+func (s *session) newCut(header ...string) *table {
+	t := s.newTable(header...)
+	if !t.wide {
+		t.most = s.columns()
+	}
+	return t
 }
 
 // write writes the header, the first time, and the rows.
@@ -36,9 +59,9 @@ func (t *table) write(rows ...[]string) error {
 	}
 	t.begun = true
 	for _, row := range rows {
-		clean := make([]string, len(row))
-		for i, cell := range row {
-			clean[i] = printable(cell)
+		clean := make([]string, len(t.header))
+		for i, of := range t.columnsOf {
+			clean[i] = printable(row[of])
 		}
 		lines = append(lines, clean)
 	}
@@ -191,6 +214,14 @@ func hang(text string, most, indent int) []string {
 	return lines
 }
 
+// fit cuts a line to the width, unless everything is to be shown.
+func (s *session) fit(line string) string {
+	if s.wide() {
+		return line
+	}
+	return cut(line, s.columns())
+}
+
 // cut shortens text to so many characters.
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
@@ -221,6 +252,32 @@ func (s *session) age(at time.Time) string {
 	return span(s.now().Sub(at))
 }
 
+// when is the age, or where everything is to be shown the time with its zone, under the header whenHeader.
+func (s *session) when(at time.Time) string {
+	if s.wide() && !at.IsZero() {
+		return zoned(at)
+	}
+	return s.age(at)
+}
+
+func (s *session) whenHeader() string {
+	if s.wide() {
+		return "TIME"
+	}
+	return "AGE"
+}
+
+// at writes a time, with its zone where everything is to be shown.
+func (s *session) at(at time.Time) string {
+	if s.wide() {
+		return zoned(at)
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+// zoned writes a time with its zone.
+func zoned(at time.Time) string { return at.Local().Format(time.DateTime + "-07:00") }
+
 func span(d time.Duration) string {
 	d = max(d, 0)
 	seconds, minutes, hours := int(d.Seconds()), int(d.Minutes()), int(d.Hours())
@@ -250,6 +307,21 @@ func two(a int, unit string, b int, smaller string) string {
 
 // shortID is the beginning of an application's id that lists show; its namespace ends in it, too.
 func shortID(id string) string { return id[:min(len(id), 8)] }
+
+// id and end are a whole id where everything is to be shown, else its beginning, or its end.
+func (s *session) id(id string) string {
+	if s.wide() {
+		return id
+	}
+	return shortID(id)
+}
+
+func (s *session) end(id string) string {
+	if s.wide() {
+		return id
+	}
+	return shortEnd(id)
+}
 
 // shortEnd is the end of the id of a job or an event, which lists show: the beginning is the time, which those of one application share.
 func shortEnd(id string) string { return id[max(len(id)-8, 0):] }

@@ -84,7 +84,7 @@ func visible(text string) string {
 // TestTheExamplesOnATerminal: what each command shows on a terminal of 80 columns, which no line exceeds unless it was asked for wide.
 func TestTheExamplesOnATerminal(t *testing.T) {
 	t.Parallel()
-	tr := runExamples(t, onTerminal(t, 80), func(path, line, text string) {
+	tr := runExamples(t, onTerminal(t, 80), "", func(path, line, text string) {
 		if strings.Contains(line, "-o ") || path == "completion" {
 			return
 		}
@@ -150,7 +150,7 @@ func TestANarrowTerminal(t *testing.T) {
 // columns. Those that sign in or start a host are run by test/e2e/login and infra/runner/littoral-up.
 func TestTheOtherCommands(t *testing.T) {
 	t.Parallel()
-	golden(t, "others.golden", runOthers(t, run))
+	golden(t, "others.golden", runOthers(t, run, ""))
 	golden(t, "others.terminal.golden", visible(runOthers(t, func(
 		ctx context.Context, now func() time.Time, env map[string]string, stdin string, args ...string,
 	) result {
@@ -162,10 +162,10 @@ func TestTheOtherCommands(t *testing.T) {
 			}
 		}
 		return r
-	})))
+	}, "")))
 }
 
-func runOthers(t *testing.T, run runner) string {
+func runOthers(t *testing.T, run runner, form string) string {
 	t.Helper()
 	dir := t.TempDir()
 	h := newHostWith(t, map[string]string{
@@ -179,6 +179,7 @@ func runOthers(t *testing.T, run runner) string {
 	for h.work() > 0 {
 		continue
 	}
+	require.NoError(t, h.sys.Broker.Drain(t.Context())) // which brings the policies
 	var apps []api.Application
 	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
 	shop := slices.IndexFunc(apps, func(a api.Application) bool { return a.Name == "shop" })
@@ -207,9 +208,15 @@ func runOthers(t *testing.T, run runner) string {
 		"scale web front 3", "logs shop", "policy render " + policies[0].ID, "policy backtest " + policies[0].ID + " --since 6h", "events --dead",
 		"replay " + e.ID(), "drain edge-2 --deadline 5m", "move shop --to harbour", "get handovers", "explain -f " + file, "console",
 	} {
+		if formless[line] == "" {
+			line = inForm(line, form)
+		}
 		args := strings.Fields(line)
 		r := run(t.Context(), func() time.Time { return h.now }, env, "", args...)
 		require.Zero(t, r.code, "%s: %s%s", line, r.out, r.err)
+		if form != "" && strings.HasSuffix(line, form) {
+			inItsForm(t, form, line, r.out)
+		}
 		tr.add(r, args...)
 	}
 	text := strings.ReplaceAll(tr.String(), file, "web.yaml")

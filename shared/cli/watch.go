@@ -9,12 +9,12 @@ import (
 
 // listing shows a list of things and, on request, how it changes.
 type listing[T any] struct {
-	format format
 	watch  bool
 	what   string // plural, for "No applications."
 	kind   string // before "/" and the key with -o name
 	fetch  func(context.Context) ([]T, error)
 	key    func(T) string
+	named  func(T) string // what -o name prints after the kind; nil = the key
 	header []string
 	row    func(T) []string
 	steady []int // columns whose change prints the row again; nil = all
@@ -69,11 +69,8 @@ func (s *session) bears(err error) bool {
 }
 
 func (l *listing[T]) printAll(s *session, list []T) error {
-	if l.format.structured() {
-		return s.print(l.format, list)
-	}
-	if l.format == asName {
-		return l.printNames(s, list)
+	if done, err := s.said(list, l.names(list)...); done {
+		return err
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintf(s.err, "No %s.\n", l.what)
@@ -82,29 +79,24 @@ func (l *listing[T]) printAll(s *session, list []T) error {
 	return l.printRows(l.table(s), list)
 }
 
-func (l *listing[T]) table(s *session) *table {
-	t := s.newTable(l.header...)
-	t.wide = l.format == asWide
-	return t
-}
+func (l *listing[T]) table(s *session) *table { return s.newTable(l.header...) }
 
-func (l *listing[T]) printNames(s *session, list []T) error {
-	return printNames(s, l.kind, list, l.key)
+func (l *listing[T]) names(list []T) []string {
+	named := l.named
+	if named == nil {
+		named = l.key
+	}
+	return namesOf(l.kind, list, func(v *T) string { return named(*v) })
 }
 
 func (l *listing[T]) printEach(s *session, t *table, list []T) error {
-	if l.format == asName {
-		return l.printNames(s, list)
+	if s.format.structured() {
+		return printEach(s, list)
 	}
-	if !l.format.structured() {
-		return l.printRows(t, list)
+	if done, err := s.said(list, l.names(list)...); done {
+		return err
 	}
-	for _, v := range list {
-		if err := s.printOne(l.format, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.printRows(t, list)
 }
 
 // printRows writes the rows in one go, so that they all have the widths of the widest.

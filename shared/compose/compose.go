@@ -1,6 +1,6 @@
-// Package compose reads compose files by the library of the Compose specification, and writes the one file of a component
-// that an engine is handed. What a newcomer gets wrong: whoever runs the file puts values for variables once more, so each
-// dollar is doubled when a file is written.
+// Package compose reads compose files by the library of the Compose specification: for descriptors, which it says all faults
+// of (Read), and for orchestrators, which are handed the one file of a component (Load). What a newcomer gets wrong: whoever
+// runs the file puts values for variables once more, so each dollar is doubled when a file is written.
 package compose
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/template"
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"github.com/littoral-project/littoral/shared/compose/variables"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 )
 
 // File is one compose file of a component.
-type File struct{ Name, Text string }
+type File = reading.File
 
 // Project is what the files of a component say together.
 type Project struct{ of *types.Project }
@@ -28,29 +28,16 @@ type Project struct{ of *types.Project }
 // Extension is the part of a compose file that only Littoral reads.
 const Extension = "x-littoral"
 
-// extension is the form of the part.
-type extension struct {
-	Profiles  []string          `mapstructure:"profiles"`
-	Variables map[string]string `mapstructure:"variables"`
-
-	inDefault bool // not of the part: a service names the network "default"
-}
-
 // Load reads the files, each later one over the earlier ones, puts values for variables (those of x-littoral, or their
-// defaults), and drops the services of profiles that x-littoral does not name. Nothing is read but the texts.
+// defaults), and drops the services of profiles that x-littoral does not name. Nothing is read but the texts. Keys that
+// compose does not have are left out, and a variable without a value is empty: a descriptor says so when it is handed in.
 func Load(ctx context.Context, files []File) (*Project, error) {
-	given, err := extensions(ctx, files)
-	if err != nil {
-		return nil, err
+	s, bad := open(files)
+	if bad = append(bad, s.named()...); len(bad) > 0 {
+		return nil, fmt.Errorf("%s: %s %s", files[bad[0].File].Name, strings.Join(bad[0].Keys, "."), bad[0].Detail)
 	}
-	if given.inDefault { // which need not be declared; the loader knows that only when it names things after the project
-		files = append([]File{{Name: "default", Text: "networks: {default: {}}"}}, files...)
-	}
-	p, err := loader.LoadWithContext(ctx, details(files, given.Variables), quiet, func(o *loader.Options) {
-		o.Profiles = given.Profiles
-		o.SkipConsistencyCheck = false
-		o.Interpolate.Substitute = substitute
-	})
+	s.leaveOutUnknown()
+	p, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,91 +49,28 @@ func Load(ctx context.Context, files []File) (*Project, error) {
 	return &Project{p}, nil
 }
 
-// substitute reads variables as the descriptor does. What it accepted before it refused variables without a value still has
-// them empty.
-func substitute(text string, value template.Mapping) (string, error) {
-	out, _, err := variables.Put(text, value)
-	return out, err
-}
-
-// quiet keeps the loader from touching files, naming things after the project, and changing paths.
-func quiet(o *loader.Options) {
-	const name = "littoral" // it must have one; whoever runs it gives it another
-	o.SetProjectName(name, true)
-	o.SkipInclude, o.SkipNormalization, o.SkipResolveEnvironment, o.ResolvePaths = true, true, true, false
-	o.ResourceLoaders = nil
-}
-
-func details(files []File, variables map[string]string) types.ConfigDetails {
-	d := types.ConfigDetails{WorkingDir: "/", Environment: types.Mapping(variables)}
-	for _, f := range files {
-		d.ConfigFiles = append(d.ConfigFiles, types.ConfigFile{Filename: f.Name, Content: []byte(f.Text)})
-	}
-	return d
-}
-
-// inDefault reports whether a service names the network that all are in which name none.
-func inDefault(model map[string]any) bool {
-	const name = "default"
-	services, _ := model["services"].(map[string]any)
-	for _, s := range services {
-		service, _ := s.(map[string]any)
-		switch in := service["networks"].(type) {
-		case []any:
-			if slices.Contains(in, any(name)) {
-				return true
-			}
-		case map[string]any:
-			if _, there := in[name]; there {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// extensions reads what the files say to Littoral, before anything else is read.
-func extensions(ctx context.Context, files []File) (extension, error) {
-	all := extension{Variables: map[string]string{}}
-	for _, f := range files {
-		model, err := loader.LoadModelWithContext(ctx, details([]File{f}, nil), quiet, func(o *loader.Options) {
-			o.SkipInterpolation, o.SkipValidation, o.SkipConsistencyCheck, o.SkipExtends = true, true, true, true
+// load gives the models to the library.
+func (s *source) load(ctx context.Context) (*types.Project, error) {
+	d := types.ConfigDetails{WorkingDir: "/", Environment: maps.Clone(s.given)}
+	if s.inDefault() { // which need not be declared; the loader knows that only when it names things after the project
+		d.ConfigFiles = append(d.ConfigFiles, types.ConfigFile{
+			Filename: "default", Config: map[string]any{"networks": map[string]any{"default": map[string]any{}}},
 		})
-		if err != nil {
-			return all, err
-		}
-		if err := travels(model); err != nil {
-			return all, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		all.inDefault = all.inDefault || inDefault(model)
-		part, ok := model[Extension]
-		if !ok {
-			continue
-		}
-		var said extension
-		if err := loader.Transform(part, &said); err != nil {
-			return all, fmt.Errorf("%s: %s: %w", f.Name, Extension, err)
-		}
-		all.Profiles = append(all.Profiles, said.Profiles...)
-		maps.Copy(all.Variables, said.Variables)
 	}
-	return all, nil
-}
-
-// travels refuses a file that names others: the library would read those of the machine that this runs on.
-func travels(model map[string]any) error {
-	if model["include"] != nil {
-		return errors.New("include names a file, and none travels with it")
+	for i, model := range s.models {
+		d.ConfigFiles = append(d.ConfigFiles, types.ConfigFile{Filename: s.names[i], Config: model})
 	}
-	services, _ := model["services"].(map[string]any)
-	for name, s := range services {
-		service, _ := s.(map[string]any)
-		extends, _ := service["extends"].(map[string]any)
-		if service["env_file"] != nil || service["label_file"] != nil || extends["file"] != nil {
-			return fmt.Errorf("services.%s names a file, and none travels with it", name)
+	return loader.LoadWithContext(ctx, d, func(o *loader.Options) {
+		const name = "littoral" // it must have one; whoever runs it gives it another
+		o.SetProjectName(name, true)
+		o.SkipInclude, o.SkipNormalization, o.SkipResolveEnvironment, o.ResolvePaths = true, true, true, false
+		o.ResourceLoaders = nil
+		o.Profiles = s.profiles
+		o.Interpolate.Substitute = func(text string, _ template.Mapping) (string, error) {
+			out, _, err := s.put(text)
+			return out, err
 		}
-	}
-	return nil
+	})
 }
 
 // Text is the file that an engine is handed.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/littoral-project/littoral/shared/compose"
 )
 
 // BenchmarkParse measures a descriptor of ordinary size and one near the limit.
@@ -21,7 +23,7 @@ func BenchmarkParse(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Parse(doc); err != nil {
+				if _, err := Parse(doc, compose.Read); err != nil {
 					b.Fatal(err)
 				}
 			}

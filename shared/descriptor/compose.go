@@ -2,197 +2,140 @@ package descriptor
 
 import (
 	"fmt"
-	"math/big"
-	"strings"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// derive takes the requirements that a component leaves out from what its compose files ask for in deploy.resources:
-// the sum over the services and their replicas of what is reserved, or else the limit. Every reading of a descriptor
-// derives the same, so that a stored one is placed as it was planned.
-func (r *reader) derive() {
+// readCompose has the compose files of each component read: it takes over what is wrong with them, what they would get of the
+// machine that they run on, for whoever decides about that, and the requirements that the component leaves out.
+func (r *reader) readCompose() {
+	read := map[string]reading.Component{} // components may share their files
+	said := map[string]bool{}
+	values := 0
 	for i, p := range r.index.plans {
 		c := &r.app.Components[i]
-		if c.Type != appmodel.TypeDocker && c.Type != appmodel.TypeMultiple {
+		files, key := composeFiles(p)
+		if len(files) == 0 || c.Type == appmodel.TypeKubernetes {
 			continue
 		}
-		var cpu, memory derived
-		chosen, given := profilesOf(p), r.givenTo(p)
-		for _, m := range p {
-			if m.def == nil || m.def.kind != "" {
-				continue
+		found, before := read[key]
+		if !before {
+			for _, d := range files {
+				values += size(d.node)
 			}
-			visitServices(m.def, func(service *yaml.Node, path string) {
-				if !runs(service, chosen) {
-					return
+			switch {
+			case r.compose == nil:
+				if !r.header {
+					r.fault(files[0].path, files[0].node, "is a compose file, and none is read here")
 				}
-				replicas := r.replicas(service, path, given)
-				cpu.add(r.asked(service, path, "cpus", composeCPU, given), replicas)
-				memory.add(r.asked(service, path, "memory", composeBytes, given), replicas)
-			})
+				continue
+			case values > maxCompose:
+				r.complain(files[0].path, files[0].node, "has too much: the compose files of all components may have %d values", maxCompose)
+				return
+			}
+			found = r.compose(texts(files))
+			read[key] = found
 		}
-		need := &c.Requirements
-		path := at("components", i) + ".requirements"
-		if need.CPUMilli == 0 && cpu.total > 0 && cpu.total <= maxCPUMilli {
-			need.CPUMilli = cpu.total
-			r.noteDerived(path+".cpu", cpu.node, "is %dm, as the services of its compose file ask for in deploy.resources", cpu.total)
+		within := func(list []reading.Finding, say func(path string, n *yaml.Node, detail string)) {
+			line := func(f reading.Finding) int { n, _ := files[f.File].within(f.Keys); return n.Line }
+			slices.SortStableFunc(list, func(a, b reading.Finding) int { return line(a) - line(b) })
+			for _, f := range list {
+				n, path := files[f.File].within(f.Keys)
+				if once := path + "\n" + f.Detail; !said[once] {
+					said[once] = true
+					say(path, n, f.Detail)
+				}
+			}
 		}
-		if need.MemoryBytes == 0 && memory.total > 0 && memory.total <= maxAmount {
-			need.MemoryBytes = memory.total
-			r.noteDerived(path+".memory", memory.node, "is %d bytes, as the services of its compose file ask for in deploy.resources", memory.total)
+		within(found.Faults, func(path string, n *yaml.Node, detail string) { r.complain(path, n, "%s", detail) })
+		within(found.Warnings, func(path string, n *yaml.Node, detail string) { r.warn(path, n, "%s", detail) })
+		within(found.HostAccess, func(path string, n *yaml.Node, detail string) {
+			r.app.HostAccess = append(r.app.HostAccess, problem.Field{Path: path, Line: n.Line, Detail: detail})
+		})
+		asks := appmodel.ComposeNeeds{Component: c.Name}
+		if amount := found.CPUMilli.Amount; amount <= maxCPUMilli {
+			asks.CPUMilli, asks.CPULine = amount, firstLine(files, found.CPUMilli.At)
 		}
+		if amount := found.Memory.Amount; amount <= maxAmount {
+			asks.MemoryBytes, asks.MemoryLine = amount, firstLine(files, found.Memory.At)
+		}
+		r.app.Derive(asks)
 	}
 }
 
-// profilesOf returns the profiles that the compose files of a component choose, under x-littoral.
-func profilesOf(p plan) map[string]bool {
-	chosen := map[string]bool{}
+// composeFiles returns the compose files of a component, and what they have in common with those of another; none if one is
+// no compose file, which is complained of elsewhere.
+func composeFiles(p plan) (files []*definition, key string) {
 	for _, m := range p {
-		if m.def == nil || m.def.kind != "" {
-			continue
-		}
-		if list := field(field(m.def.node, ours), "profiles"); list != nil && list.Kind == yaml.SequenceNode {
-			for _, n := range list.Content {
-				chosen[n.Value] = true
-			}
-		}
-	}
-	return chosen
-}
-
-// runs reports whether a service is of no profile or of one that is chosen.
-func runs(service *yaml.Node, chosen map[string]bool) bool {
-	list := field(service, "profiles")
-	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 || chosen["*"] {
-		return true
-	}
-	for _, n := range list.Content {
-		if chosen[n.Value] {
-			return true
-		}
-	}
-	return false
-}
-
-// noteDerived records what was derived.
-func (r *reader) noteDerived(path string, n *yaml.Node, format string, args ...any) {
-	r.app.Derived = append(r.app.Derived, problem.Field{Path: path, Line: n.Line, Detail: fmt.Sprintf(format, args...)})
-}
-
-// derived is a sum, and where its first part stands.
-type derived struct {
-	total int64
-	node  *yaml.Node
-}
-
-func (d *derived) add(one derived, times int64) {
-	if one.node == nil || one.total > maxAmount/max(times, 1) {
-		return
-	}
-	d.total = min(d.total+one.total*times, maxAmount+1)
-	if d.node == nil {
-		d.node = one.node
-	}
-}
-
-func visitServices(d *definition, f func(service *yaml.Node, path string)) {
-	services := field(d.node, "services")
-	for i := 0; services != nil && services.Kind == yaml.MappingNode && i+1 < len(services.Content); i += 2 {
-		f(services.Content[i+1], join(join(d.path, "services"), shorten(services.Content[i].Value)))
-	}
-}
-
-// replicas returns how often a service runs: 1 unless it says otherwise.
-func (r *reader) replicas(service *yaml.Node, path string, given map[string]string) int64 {
-	n, path := field(field(service, "deploy"), "replicas"), join(path, "deploy.replicas")
-	if n == nil || isNull(n) {
-		return 1
-	}
-	text, known := told(n, given)
-	if !known {
-		return 1
-	}
-	value, ok := finite(text)
-	if !ok || n.Kind != yaml.ScalarNode || value < 0 || value > maxReplicas || value != float64(int64(value)) {
-		if !r.stored {
-			r.complain(path, n, "must be a whole number from 0 to %d", maxReplicas)
-		}
-		return 1
-	}
-	return int64(value)
-}
-
-// asked returns the amount that a service reserves, or else its limit.
-func (r *reader) asked(
-	service *yaml.Node, path, name string, parse func(string) (int64, error), given map[string]string,
-) derived {
-	resources := field(field(service, "deploy"), "resources")
-	for _, of := range []string{"reservations", "limits"} {
-		n := field(field(resources, of), name)
-		if n == nil || isNull(n) {
-			continue
-		}
-		text, known := told(n, given)
-		if !known {
-			continue
-		}
-		amount, err := parse(text)
 		switch {
-		case n.Kind != yaml.ScalarNode:
-			err = fmt.Errorf("must be an amount, not %s", kindOf(n))
-		case err == nil && name == "memory" && n.ShortTag() != "!!str": // compose has it so
-			err = fmt.Errorf("%s must have a unit, such as %[1]sM, or stand in quotes", shorten(n.Value))
+		case m.def == nil || m.def.kind != "":
+		case !isCompose(m.def.node):
+			return nil, ""
+		default:
+			files, key = append(files, m.def), key+fmt.Sprintf("%p ", m.def)
 		}
-		if err != nil {
-			if !r.stored {
-				r.complain(join(path, "deploy.resources."+of+"."+name), n, "%v", err)
+	}
+	return files, key
+}
+
+func isCompose(n *yaml.Node) bool {
+	services := field(n, "services")
+	return services != nil && services.Kind == yaml.MappingNode && len(services.Content) > 0
+}
+
+// size returns how many values there are in a tree.
+func size(n *yaml.Node) int {
+	all := 1
+	for _, c := range n.Content {
+		all += size(c)
+	}
+	return all
+}
+
+func texts(files []*definition) (all []reading.File) {
+	for _, d := range files {
+		if d.text == "" {
+			d.text, _ = render(d.node) // an empty file is at fault
+		}
+		all = append(all, reading.File{Name: d.name, Text: d.text})
+	}
+	return all
+}
+
+// within returns the value at the keys, or the nearest around it, and its path.
+func (d *definition) within(keys []string) (*yaml.Node, string) {
+	n, path := d.node, d.path
+	for _, key := range keys {
+		var next *yaml.Node
+		where := join(path, shorten(key))
+		switch n.Kind {
+		case yaml.MappingNode:
+			next = field(n, key)
+		case yaml.SequenceNode:
+			var i int
+			if _, err := fmt.Sscan(key, &i); err == nil && i >= 0 && i < len(n.Content) {
+				next, where = n.Content[i], at(path, i)
 			}
-			continue
 		}
-		return derived{amount, n}
+		if next == nil {
+			break
+		}
+		n, path = next, where
 	}
-	return derived{}
+	return n, path
 }
 
-// told returns the text of a value with those of its variables; false when one is missing, which is complained of elsewhere.
-func told(n *yaml.Node, given map[string]string) (string, bool) {
-	text, missing, err := valued(n.Value, given)
-	return text, len(missing) == 0 && err == nil
-}
-
-// composeCPU returns thousandths of a core, rounded up; a compose file has whole cores and fractions only.
-func composeCPU(text string) (int64, error) {
-	if !isNumber(strings.TrimSpace(text)) {
-		return 0, fmt.Errorf("%q is no number of cores such as 0.5", shorten(text))
+func firstLine(files []*definition, places []reading.Place) int {
+	first := 0
+	for _, p := range places {
+		if n, _ := files[p.File].within(p.Keys); first == 0 || n.Line < first {
+			first = n.Line
+		}
 	}
-	return parseCPU(text)
-}
-
-// composeBytes returns bytes, rounded up. The units of a compose file are powers of 1024 in any spelling: 200M, 200mb and
-// 200MiB are the same.
-func composeBytes(text string) (int64, error) {
-	wrong := fmt.Errorf("%q is no amount of memory such as 200M or 1gb", shorten(text))
-	number, unit := split(strings.TrimSpace(text))
-	unit = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(unit)), "b"), "i")
-	power := strings.Index("kmgtp", unit) + 1
-	if unit == "" {
-		power = 0
-	}
-	if len(text) > 64 || !isNumber(number) || len(unit) > 1 || unit != "" && power == 0 {
-		return 0, wrong
-	}
-	value, ok := new(big.Rat).SetString(number)
-	if !ok || value.Sign() < 0 {
-		return 0, wrong
-	}
-	value.Mul(value, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(10*power)))) // 0 to 5
-	amount, ok := ceil(value)
-	if !ok || amount > maxAmount {
-		return 0, fmt.Errorf("%q is more than an exbibyte", shorten(text))
-	}
-	return amount, nil
+	return first
 }

@@ -17,7 +17,7 @@ import (
 
 // Example reads a descriptor like the function that accepts submissions.
 func Example() {
-	app, err := descriptor.Parse([]byte(`
+	app, err := submitted([]byte(`
 name: shop
 components:
 - name: till
@@ -172,9 +172,9 @@ func TestPublishedSamples(t *testing.T) {
 			doc, err := os.ReadFile(samples + file)
 			require.NoError(t, err)
 
-			_, err = descriptor.Parse(doc)
+			_, err = submitted(doc)
 			requireFaults(t, err, row.faults)
-			app, err := descriptor.ParseHeader(doc)
+			app, err := asked(doc)
 			requireFaults(t, err, row.header)
 			if row.check == nil {
 				return
@@ -327,7 +327,7 @@ func TestForms(t *testing.T) {
 		"older component types": {
 			doc: "mixedTypes: true\ncomponents:\n- {name: a, type: helm, manifests: [m]}\n- {name: b, type: container, manifests: [c]}\n" +
 				"- {name: d, type: Multiple, manifests: [m]}\n- {name: e, manifests: [m]}\n" +
-				"manifests:\n- {name: m, manifest: {kind: Pod}}\n- {name: c, manifest: {services: {c: {}}}}\n",
+				"manifests:\n- {name: m, manifest: {kind: Pod}}\n- {name: c, manifest: {services: {c: {image: x}}}}\n",
 			warnings: []string{
 				"components[3].type (line 6): is missing, taken for kubernetes",
 				"components[2].type (line 5): multiple has manifests for kubernetes only, so that it runs nowhere else",
@@ -431,8 +431,8 @@ components:
 - {name: a, type: docker, manifests: [pod], communication: {outgoing: db, incoming: nowhere}}
 - {name: b, type: docker, manifests: [stack], communication: {incoming: db}}
 manifests:
-- {name: pod, manifest: {services: {pod: {}}}}
-- {name: stack, manifest: {services: {db: {}}}}`,
+- {name: pod, manifest: {services: {pod: {image: x}}}}
+- {name: stack, manifest: {services: {db: {image: x}}}}`,
 			warnings: []string{
 				`components[0].communication: outgoing "db" is a Service of another component`,
 				`components[1].communication: incoming "db" is a Service of this component`,
@@ -464,7 +464,7 @@ manifests:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app, err := descriptor.Parse([]byte(row.doc))
+			app, err := submitted([]byte(row.doc))
 			require.NoError(t, err)
 			requireLines(t, row.warnings, problem.Texts(app.Warnings))
 			row.check(t, app)
@@ -632,7 +632,7 @@ func TestPolicies(t *testing.T) {
 			if row.top != "" {
 				doc += "policies:\n" + strings.TrimSpace(row.top) + "\n"
 			}
-			app, err := descriptor.Parse([]byte(doc))
+			app, err := submitted([]byte(doc))
 			require.NoError(t, err)
 			requireLines(t, row.warnings, problem.Texts(app.Warnings))
 			row.check(t, app)
@@ -847,7 +847,7 @@ policies:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := descriptor.Parse([]byte(row.doc))
+			_, err := submitted([]byte(row.doc))
 			requireFaults(t, err, row.faults)
 			require.Equal(t, problem.Invalid, problem.KindOf(err))
 		})
@@ -1009,11 +1009,11 @@ func TestSubmissionFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := descriptor.Parse([]byte(row.doc))
+			_, err := submitted([]byte(row.doc))
 			requireFaults(t, err, row.faults)
 			_, err = descriptor.ParseStored([]byte(row.doc))
 			require.NoError(t, err)
-			_, err = descriptor.ParseHeader([]byte(row.doc))
+			_, err = asked([]byte(row.doc))
 			require.NoError(t, err)
 		})
 	}
@@ -1021,14 +1021,14 @@ func TestSubmissionFaults(t *testing.T) {
 
 func TestParseHeader(t *testing.T) {
 	t.Parallel()
-	app, err := descriptor.ParseHeader([]byte("components:\n- {name: c, manifests: [{name: a}, {name: b}]}\n---\n" +
+	app, err := asked([]byte("components:\n- {name: c, manifests: [{name: a}, {name: b}]}\n---\n" +
 		"kind: Pod\nmetadata: {name: b}\n"))
 	require.NoError(t, err)
 	require.Equal(t, "a", app.Components[0].Manifests[0].Name)
 	require.Empty(t, app.Components[0].Manifests[0].YAML)
 	require.Equal(t, "Pod", app.Components[0].Manifests[1].Kind)
 
-	_, err = descriptor.ParseHeader([]byte("components:\n- {name: c, requirements: {cpu: x}}\n"))
+	_, err = asked([]byte("components:\n- {name: c, requirements: {cpu: x}}\n"))
 	require.Equal(t, problem.Invalid, problem.KindOf(err), "requirements are checked in a header as well")
 }
 
@@ -1048,7 +1048,7 @@ func TestParse_ofWhatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := descriptor.Parse([]byte(row.doc))
+			_, err := submitted([]byte(row.doc))
 			require.Equal(t, problem.Malformed, problem.KindOf(err))
 			require.ErrorContains(t, err, row.says)
 		})
@@ -1060,12 +1060,12 @@ func TestParse_ofATargetThatNamesNoPlace(t *testing.T) {
 	t.Parallel()
 	for _, targets := range []string{"{node: n}", "[{cluster_name: k}, {cluster: k, node: n}]"} {
 		doc := []byte(one("targets: " + targets))
-		_, err := descriptor.Parse(doc)
+		_, err := submitted(doc)
 		require.Equal(t, problem.Invalid, problem.KindOf(err))
 		require.ErrorContains(t, err, "(line 7): names neither cluster_name nor node_name")
 		_, err = descriptor.ParseStored(doc)
 		require.NoError(t, err, "it was accepted before")
-		app, err := descriptor.ParseHeader(doc)
+		app, err := asked(doc)
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(problem.Texts(app.Warnings), "\n"), "(line 7): names neither")
 	}
@@ -1084,7 +1084,7 @@ func TestANameThatIsNoLabelIsRefusedWithTheNearestThatIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const rest = "\ncomponents: [{name: web, type: kubernetes, manifests: [{name: p, manifest: {apiVersion: v1, kind: Pod}}]}]\n"
-			_, err := descriptor.Parse([]byte("name: " + name + rest))
+			_, err := submitted([]byte("name: " + name + rest))
 			var refused *problem.Error
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, "name", refused.Fields[0].Path)

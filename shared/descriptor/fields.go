@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -17,6 +18,8 @@ type reader struct {
 	faults problem.Faults
 	header bool // ParseHeader: faults in manifests and names are warnings
 	stored bool // it was accepted before
+
+	compose reading.Reader // nil: nobody reads compose files
 
 	source      source
 	index       manifestIndex

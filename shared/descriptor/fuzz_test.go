@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -18,11 +19,11 @@ import (
 func FuzzParse(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		app, err := Parse(doc)
-		again, errAgain := Parse(bytes.Clone(doc))
+		app, err := Parse(doc, compose.Read)
+		again, errAgain := Parse(bytes.Clone(doc), compose.Read)
 		require.Equal(t, app, again)
 		require.Equal(t, err, errAgain)
-		if _, err := ParseHeader(doc); err != nil {
+		if _, err := ParseHeader(doc, compose.Read); err != nil {
 			require.NotEqual(t, problem.Internal, problem.KindOf(err))
 		}
 		if err != nil {

@@ -24,6 +24,7 @@ const (
 	maxEntries    = 4096          // of any other list
 	maxKeys       = 1000          // of an object the reader looks into
 	maxRendered   = 4 << 20       // bytes of manifest text over all components, and over all jobs
+	maxCompose    = 20_000        // keys, values, lists and objects of compose files, whose library takes its time
 	maxWarnings   = 100
 )
 

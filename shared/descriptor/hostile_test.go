@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -164,7 +165,7 @@ func TestHostile(t *testing.T) {
 			doc := []byte(row.doc)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := Parse(doc)
+			_, err := Parse(doc, compose.Read)
 			runtime.ReadMemStats(&after)
 			require.Error(t, err)
 			require.Equal(t, row.kind, problem.KindOf(err), "%.500s", err)

@@ -57,11 +57,11 @@ func TestManifestsThatCannotWorkInTheirComponentAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := descriptor.Parse([]byte(row.doc))
+			_, err := submitted([]byte(row.doc))
 			requireFaults(t, err, []string{row.fault})
 			_, err = descriptor.ParseStored([]byte(row.doc))
 			require.NoError(t, err, "it was accepted before there was this rule")
-			header, err := descriptor.ParseHeader([]byte(row.doc))
+			header, err := asked([]byte(row.doc))
 			require.NoError(t, err, "the matchmaker answers all the same")
 			require.Contains(t, strings.Join(problem.Texts(header.Warnings), "\n"), row.fault)
 		})
@@ -70,7 +70,7 @@ func TestManifestsThatCannotWorkInTheirComponentAreRefused(t *testing.T) {
 
 func TestManifestsThatMayNotWorkInTheirComponentAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	app, err := descriptor.Parse([]byte(pod("cpu: 500m, memory: 100M", "requests: {cpu: 1, memory: 200Mb}", "")))
+	app, err := submitted([]byte(pod("cpu: 500m, memory: 100M", "requests: {cpu: 1, memory: 200Mb}", "")))
 	require.NoError(t, err)
 	requireLines(t, []string{
 		`components[0].manifests[0].manifest.spec.containers[0].resources.requests.memory (line 8): "200Mb" is no quantity that`,
@@ -86,7 +86,7 @@ func TestAJobGetsAmountsThatAClusterReads(t *testing.T) {
 		"200M": "200M", "1e9": "1e9", "128974848000m": "128974848000m",
 	} {
 		doc := pod("", "requests: {memory: X}", "")
-		app, err := descriptor.Parse([]byte(strings.Replace(doc, "X", written, 1)))
+		app, err := submitted([]byte(strings.Replace(doc, "X", written, 1)))
 		require.NoError(t, err, written)
 		require.Regexp(t, `memory: "?`+want+`"?\n`, app.Components[0].Manifests[0].YAML, written)
 	}

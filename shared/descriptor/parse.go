@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -14,14 +15,23 @@ import (
 // manifests. The error is a *problem.Error: TooLarge beyond the bounds on size, Malformed when the text cannot be read
 // at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line, and all warnings. Together
 // with Invalid comes what could be read, so that others can check it too.
-func Parse(doc []byte) (*appmodel.Application, error) { return read(doc, reader{}) }
+//
+// Compose files are read by the given reader, and refused without one: its library is too large for whoever does not take
+// descriptors.
+func Parse(doc []byte, compose reading.Reader) (*appmodel.Application, error) {
+	return read(doc, reader{compose: compose})
+}
 
-// ParseStored reads a descriptor that was accepted before, without the rules that were added since.
+// ParseStored reads a descriptor that was accepted before, without the rules that were added since. What its compose files ask
+// for was stored with it.
 func ParseStored(doc []byte) (*appmodel.Application, error) { return read(doc, reader{stored: true}) }
 
 // ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests are resolved as in Parse;
 // a missing one is left with its name alone. Faults in manifests, and names that no cluster would accept, are warnings.
-func ParseHeader(doc []byte) (*appmodel.Application, error) { return read(doc, reader{header: true}) }
+// Without a reader of compose files nothing is known of these.
+func ParseHeader(doc []byte, compose reading.Reader) (*appmodel.Application, error) {
+	return read(doc, reader{header: true, compose: compose})
+}
 
 const invalid = "the descriptor is invalid"
 
@@ -41,11 +51,12 @@ func (r *reader) read(roots []*yaml.Node) (*appmodel.Application, error) {
 			return nil, err
 		}
 	}
-	r.derive()
+	if !r.stored {
+		r.readCompose()
+	}
 	r.check()
 	if !r.stored {
 		r.checkObjects()
-		r.checkCompose()
 	}
 	if !r.header && !r.stored {
 		r.checkSubmission()

@@ -25,7 +25,7 @@ const (
 func Load(doc []byte, faults *problem.Faults) ([]*yaml.Node, error) { return load(doc, faults) }
 
 // Translated reads a descriptor that another dialect made of the nodes of its own document. Lines are those of that
-// document; paths are those of the descriptor, which the dialect translates back.
+// document; paths are those of the descriptor, which the dialect translates back. No dialect makes compose files.
 func Translated(tree *yaml.Node, as Reading) (*appmodel.Application, error) {
 	r := reader{stored: as == Stored, header: as == Header}
 	return r.read([]*yaml.Node{tree})

@@ -40,7 +40,7 @@ func TestAComponentRunsOnTheEnginesThatItsTypeAndTheOthersLeaveIt(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app, err := descriptor.Parse([]byte(row.doc))
+			app, err := submitted([]byte(row.doc))
 			require.NoError(t, err)
 			for i, want := range row.want {
 				require.Equal(t, want, app.Engines(&app.Components[i]))
@@ -51,7 +51,7 @@ func TestAComponentRunsOnTheEnginesThatItsTypeAndTheOthersLeaveIt(t *testing.T) 
 
 func TestAVariantHasTheManifestsOfItsEngineOnly(t *testing.T) {
 	t.Parallel()
-	app, err := descriptor.Parse([]byte(typed("", "multiple")))
+	app, err := submitted([]byte(typed("", "multiple")))
 	require.NoError(t, err)
 	for engine, want := range map[string]string{"kubernetes": "pa", "docker": "c"} {
 		own := app.Components[0].Variant(engine)
@@ -63,7 +63,7 @@ func TestAVariantHasTheManifestsOfItsEngineOnly(t *testing.T) {
 func TestMixedTypesAreRefusedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	doc := []byte(typed("", "kubernetes", "docker"))
-	_, err := descriptor.Parse(doc)
+	_, err := submitted(doc)
 	var refused *problem.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, problem.Invalid, refused.Kind)
@@ -75,7 +75,7 @@ func TestMixedTypesAreRefusedUnlessAskedFor(t *testing.T) {
 	stored, err := descriptor.ParseStored(doc)
 	require.NoError(t, err, "it was accepted before there was this rule")
 	require.Equal(t, []string{"docker"}, stored.Engines(&stored.Components[1]))
-	header, err := descriptor.ParseHeader(doc)
+	header, err := asked(doc)
 	require.NoError(t, err, "the matchmaker answers all the same")
 	require.Contains(t, strings.Join(problem.Texts(header.Warnings), "\n"), "mixed")
 }
@@ -83,17 +83,17 @@ func TestMixedTypesAreRefusedUnlessAskedFor(t *testing.T) {
 func TestAComponentWithNothingForTheEngineOfTheOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	doc := strings.Replace(typed("", "docker", "kubernetes"), "type: kubernetes", "type: multiple", 1)
-	_, err := descriptor.Parse([]byte(doc))
+	_, err := submitted([]byte(doc))
 	require.ErrorContains(t, err, "components[1].type (line 3): has manifests for kubernetes only, but other components are for docker")
 }
 
 func TestEveryFaultAndWarningIsInOneAnswer(t *testing.T) {
 	t.Parallel()
-	_, err := descriptor.Parse([]byte(`name: x
+	_, err := submitted([]byte(`name: x
 colour: red
 components:
 - {name: a, type: kubernetes, manifests: [{name: p, manifest: {apiVersion: v1, kind: Service, metadata: {name: p}, spec: {ports: [{port: 0}]}}}], requirements: {cpu: much}}
-- {name: b, type: docker, manifests: [{name: c, manifest: {services: {web: {}}}}]}
+- {name: b, type: docker, manifests: [{name: c, manifest: {services: {web: {image: x}}}}]}
 `))
 	var refused *problem.Error
 	require.True(t, errors.As(err, &refused))

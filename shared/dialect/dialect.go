@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/codecoapp"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -19,14 +20,22 @@ import (
 // decoder reads the documents of one dialect, in the three ways of the functions below. All return a *problem.Error with every fault at its path, and together
 // with Invalid what could be read.
 type decoder struct {
-	submitted func([]byte) (*appmodel.Application, error)
-	stored    func([]byte) (*appmodel.Application, error)
-	header    func([]byte) (*appmodel.Application, error)
+	submitted decode
+	stored    decode
+	header    decode
 }
 
+// decode reads a document, and its compose files by the reader, which may be nil.
+type decode func(document []byte, compose reading.Reader) (*appmodel.Application, error)
+
 var decoders = map[appmodel.Dialect]decoder{
-	appmodel.ICOS:   {descriptor.Parse, descriptor.ParseStored, descriptor.ParseHeader},
-	appmodel.CODECO: {codecoapp.Parse, codecoapp.ParseStored, codecoapp.ParseHeader},
+	appmodel.ICOS:   {descriptor.Parse, alone(descriptor.ParseStored), descriptor.ParseHeader},
+	appmodel.CODECO: {alone(codecoapp.Parse), alone(codecoapp.ParseStored), alone(codecoapp.ParseHeader)},
+}
+
+// alone is a way to read documents in which no compose file is read.
+func alone(read func(document []byte) (*appmodel.Application, error)) decode {
+	return func(document []byte, _ reading.Reader) (*appmodel.Application, error) { return read(document) }
 }
 
 // Of tells the dialect of a document that is handed in: a CodecoApp says so by its kind, all else is a descriptor.
@@ -37,29 +46,40 @@ func Of(document []byte) appmodel.Dialect {
 	return appmodel.ICOS
 }
 
-// Decode reads a document that is handed in: everything that it names must be there.
-func Decode(d appmodel.Dialect, document []byte) (*appmodel.Application, error) {
-	return decode(d, document, func(of decoder) func([]byte) (*appmodel.Application, error) { return of.submitted })
+// Decode reads a document that is handed in: everything that it names must be there. Compose files are read by the reader.
+func Decode(d appmodel.Dialect, document []byte, compose reading.Reader) (*appmodel.Application, error) {
+	of, err := known(d)
+	if err != nil {
+		return nil, err
+	}
+	return of.submitted(document, compose)
 }
 
 // DecodeStored reads a document that was accepted before, without the rules that were added since.
 func DecodeStored(d appmodel.Dialect, document []byte) (*appmodel.Application, error) {
-	return decode(d, document, func(of decoder) func([]byte) (*appmodel.Application, error) { return of.stored })
+	of, err := known(d)
+	if err != nil {
+		return nil, err
+	}
+	return of.stored(document, nil)
 }
 
-// DecodeHeader reads a document that is only asked about: what its components run may be missing.
-func DecodeHeader(d appmodel.Dialect, document []byte) (*appmodel.Application, error) {
-	return decode(d, document, func(of decoder) func([]byte) (*appmodel.Application, error) { return of.header })
+// DecodeHeader reads a document that is only asked about: what its components run may be missing. Without a reader nothing
+// is known of its compose files.
+func DecodeHeader(d appmodel.Dialect, document []byte, compose reading.Reader) (*appmodel.Application, error) {
+	of, err := known(d)
+	if err != nil {
+		return nil, err
+	}
+	return of.header(document, compose)
 }
 
-func decode(
-	d appmodel.Dialect, document []byte, way func(decoder) func([]byte) (*appmodel.Application, error),
-) (*appmodel.Application, error) {
+func known(d appmodel.Dialect) (decoder, error) {
 	of, known := decoders[d]
 	if !known {
-		return nil, problem.New(problem.Invalid, "the dialect %q cannot be read here; known are %s", d, Known())
+		return of, problem.New(problem.Invalid, "the dialect %q cannot be read here; known are %s", d, Known())
 	}
-	return way(of)(document)
+	return of, nil
 }
 
 // Known lists the dialects that can be read.

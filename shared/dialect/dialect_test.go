@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose/reading"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -15,10 +16,13 @@ const hello = "name: hello\ncomponents: [{name: web, type: kubernetes, manifests
 
 func TestEachReadingOfADescriptorSaysItsDialect(t *testing.T) {
 	t.Parallel()
-	for name, read := range map[string]func(appmodel.Dialect, []byte) (*appmodel.Application, error){
-		"submitted": dialect.Decode, "stored": dialect.DecodeStored, "asked about": dialect.DecodeHeader,
+	stored := func(d appmodel.Dialect, document []byte, _ reading.Reader) (*appmodel.Application, error) {
+		return dialect.DecodeStored(d, document)
+	}
+	for name, read := range map[string]func(appmodel.Dialect, []byte, reading.Reader) (*appmodel.Application, error){
+		"submitted": dialect.Decode, "stored": stored, "asked about": dialect.DecodeHeader,
 	} {
-		app, err := read(appmodel.ICOS, []byte(hello))
+		app, err := read(appmodel.ICOS, []byte(hello), nil)
 		require.NoError(t, err, name)
 		require.Equal(t, appmodel.ICOS, app.Dialect, name)
 		require.Equal(t, "web", app.Components[0].Name, name)
@@ -28,7 +32,7 @@ func TestEachReadingOfADescriptorSaysItsDialect(t *testing.T) {
 func TestADialectThatNobodyReadsIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, d := range []appmodel.Dialect{"", "ICOS", "docker"} {
-		_, err := dialect.Decode(d, []byte(hello))
+		_, err := dialect.Decode(d, []byte(hello), nil)
 		var refused *problem.Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, problem.Invalid, refused.Kind)

@@ -41,11 +41,11 @@ policies:
 
 func fields(t *testing.T, replacements ...string) []difference.Field {
 	t.Helper()
-	before, err := descriptor.Parse([]byte(shop))
+	before, err := descriptor.Parse([]byte(shop), nil)
 	require.NoError(t, err)
 	changed := strings.NewReplacer(replacements...).Replace(shop)
 	require.NotEqual(t, shop, changed)
-	now, err := descriptor.Parse([]byte(changed))
+	now, err := descriptor.Parse([]byte(changed), nil)
 	require.NoError(t, err)
 	return difference.Fields(before, now)
 }

@@ -15,6 +15,9 @@ const (
 	Series  Class = "series"  // the series of a range of time
 	RPC     Class = "rpc"     // as Large, over gRPC, whose library is a third of a small function
 	Compose Class = "compose" // compose files, whose library takes its part of memory as soon as it is linked
+
+	// Descriptor is what takes in or weighs a descriptor, which may hold compose files, with the parser of PromQL for its policies.
+	Descriptor Class = "descriptor"
 )
 
 // Limits are what a function may have. Knative stops what takes more memory, the function itself a call that takes longer;
@@ -35,6 +38,9 @@ var classes = map[Class]Limits{
 	Series:  {Memory: "256Mi", Timeout: time.Minute, Image: 6, Started: 16},
 	RPC:     {Memory: "128Mi", Timeout: 30 * time.Second, Image: 8, Started: 20},
 	Compose: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 20},
+
+	// The library of compose files beside the solver or the parser of PromQL makes four of these larger than the 6 MB of others.
+	Descriptor: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6.5, Started: 20},
 }
 
 // clusterClient is what the client of the Kubernetes API adds to what a function has in memory when it has started, in MiB.

@@ -52,7 +52,7 @@ func request(ctx context.Context, tx *store.Tx, id uuid.UUID, to, reason string,
 	}
 	h.Side, h.State, h.Peer, h.Recalled, h.Reason, h.Overflow, h.Until = Giver, Offered, to, false, reason, overflow, nil
 	h.Epoch++
-	h.Content = &Content{Name: a.Name, Dialect: a.Dialect, Descriptor: a.Descriptor, Owner: a.Owner, Version: a.Version}
+	h.Content = contentOf(a)
 	if err := h.save(ctx, tx, fmt.Sprintf("to be handed over to %s: %s", toWhom(to), reason)); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func Current(ctx context.Context, tx *store.Tx, id uuid.UUID, epoch int64) (*Han
 		return h, nil
 	}
 	h.Epoch++ // what a receiver has stored under the former epoch is out of date
-	h.Content.Descriptor, h.Content.Version = a.Descriptor, a.Version
+	h.Content.Descriptor, h.Content.Needs, h.Content.Version = a.Descriptor, a.Needs, a.Version
 	if err := h.save(ctx, tx, "it was changed meanwhile"); err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (h *Handover) takeBack(ctx context.Context, tx *store.Tx, why string, lostA
 	if err := h.save(ctx, tx, why); err != nil {
 		return err
 	}
-	return application.Resume(ctx, tx, h.Application, h.Content.Descriptor, why, lostAfter)
+	return application.Resume(ctx, tx, h.Application, h.Content.Descriptor, h.Content.Needs, why, lostAfter)
 }
 
 const (

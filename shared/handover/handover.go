@@ -84,8 +84,12 @@ type Content struct {
 	Name       string           `json:"name"`
 	Dialect    appmodel.Dialect `json:"dialect"`
 	Descriptor string           `json:"descriptor"`
-	Owner      string           `json:"owner"`
-	Version    int64            `json:"version"`
+
+	// Needs is what its compose files ask for. A controller that does not send it knows of none.
+	Needs []appmodel.ComposeNeeds `json:"composeNeeds,omitempty"`
+
+	Owner   string `json:"owner"`
+	Version int64  `json:"version"`
 }
 
 // Check refuses content that no application can have.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/handover"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -42,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, shore: storetest.New(t), harbour: storetest.New(t), limits: limits}
 	w.tx(w.shore, func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: fmt.Appendf(nil, shop, 1), Caller: "alice", LostAfter: time.Minute})
+		a, _, err := applicationtest.Put(ctx, tx, application.Submission{Document: fmt.Appendf(nil, shop, 1), Caller: "alice", LostAfter: time.Minute})
 		if err == nil {
 			w.id = a.ID
 		}
@@ -207,7 +208,7 @@ func (w *world) handOver() {
 
 func (w *world) update(db *store.DB, image int) error {
 	return w.try(db, func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, w.id, fmt.Appendf(nil, shop, image), time.Minute)
+		_, err := applicationtest.Update(ctx, tx, w.id, fmt.Appendf(nil, shop, image), time.Minute)
 		return err
 	})
 }

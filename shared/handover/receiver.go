@@ -93,7 +93,7 @@ func ClaimsOf(ctx context.Context, q store.Querier) (map[string][]Claim, error) 
 }
 
 func contentOf(a *application.Application) *Content {
-	return &Content{Name: a.Name, Dialect: a.Dialect, Descriptor: a.Descriptor, Owner: a.Owner, Version: a.Version}
+	return &Content{Name: a.Name, Dialect: a.Dialect, Descriptor: a.Descriptor, Needs: a.Needs, Owner: a.Owner, Version: a.Version}
 }
 
 // Took does what the giver answered to a claim. asked is when this controller asked, by its own clock: the lease is counted from
@@ -147,7 +147,7 @@ func (h *Handover) granted(ctx context.Context, tx *store.Tx, c Claim, l Lease, 
 	switch {
 	case begins:
 		return application.Adopt(ctx, tx, application.Adoption{
-			ID: h.Application, Name: h.Content.Name, Dialect: h.Content.Dialect, Descriptor: h.Content.Descriptor,
+			ID: h.Application, Name: h.Content.Name, Dialect: h.Content.Dialect, Descriptor: h.Content.Descriptor, Needs: h.Content.Needs,
 			Owner: h.Content.Owner, Version: h.Content.Version, Until: until,
 		}, "handed over by controller "+h.Peer, lostAfter)
 	case l.Recall:

@@ -16,7 +16,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
@@ -102,9 +102,16 @@ func (w world) submit(document []byte) uuid.UUID {
 	return applicationtest.Submit(w, w.DB, string(document)).ID
 }
 
+func (w world) read(document []byte) *appmodel.Application {
+	w.Helper()
+	parsed, err := applicationtest.Parse(document)
+	require.NoError(w, err)
+	return parsed
+}
+
 // dryRun previews the document for the application, or for that of its name.
 func (w world) dryRun(document []byte, id *uuid.UUID) (*match.Preview, error) {
-	parsed, err := descriptor.Parse(document)
+	parsed, err := applicationtest.Parse(document)
 	if err != nil {
 		return nil, err
 	}
@@ -574,23 +581,23 @@ func TestSolve(t *testing.T) {
 		require.NoError(t, json.Unmarshal(body, &list))
 		return list[0]
 	}
-	document := string(app("shop", "x:cpu: 1"))
-	require.Equal(t, map[string]any{"cluster_name": "edge", "node_name": "a", "orchestrator": "ocm"}, ask(match.Request{Descriptor: document})["targets"])
+	document := w.read(app("shop", "x:cpu: 1"))
+	require.Equal(t, map[string]any{"cluster_name": "edge", "node_name": "a", "orchestrator": "ocm"}, ask(match.Request{Parsed: document})["targets"])
 	here := match.Placement{Component: "x", Cluster: "edge", Node: "b", Orchestrator: "ocm"}
-	require.Equal(t, "b", ask(match.Request{Descriptor: document, Current: []match.Placement{here}})["targets"].(map[string]any)["node_name"],
+	require.Equal(t, "b", ask(match.Request{Parsed: document, Current: []match.Placement{here}})["targets"].(map[string]any)["node_name"],
 		"what may stay stays")
 	there := match.Placement{Component: "x", Cluster: "edge", Node: "a", Orchestrator: "ocm"}
 	require.Equal(t, "b", ask(match.Request{
-		Descriptor: document, Current: []match.Placement{there}, Violations: []match.Placement{there},
+		Parsed: document, Current: []match.Placement{there}, Violations: []match.Placement{there},
 	})["targets"].(map[string]any)["node_name"], "what violated is left")
-	require.Equal(t, []any{}, ask(match.Request{Descriptor: string(app("shop", "x:cpu: 64"))})["targets"])
+	require.Equal(t, []any{}, ask(match.Request{Parsed: w.read(app("shop", "x:cpu: 64"))})["targets"])
 
-	_, err := match.Solve(ctx, w.DB, match.Request{Descriptor: document, Current: []match.Placement{{Component: "q"}}}, settings)
+	_, err := match.Solve(ctx, w.DB, match.Request{Parsed: document, Current: []match.Placement{{Component: "q"}}}, settings)
 	require.Equal(t, problem.Invalid, problem.KindOf(err))
-	_, err = match.Solve(ctx, w.DB, match.Request{Descriptor: document, Violations: []match.Placement{{Component: "x"}}}, settings)
+	_, err = match.Solve(ctx, w.DB, match.Request{Parsed: document, Violations: []match.Placement{{Component: "x"}}}, settings)
 	require.ErrorContains(t, err, "names no place", "or x had to leave every place there is")
 	empty := newWorld(t)
-	_, err = match.Solve(ctx, empty.DB, match.Request{Descriptor: document}, settings)
+	_, err = match.Solve(ctx, empty.DB, match.Request{Parsed: document}, settings)
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))
 }
 
@@ -610,7 +617,7 @@ func TestSolve_ofWhatRuns(t *testing.T) {
 	w.picture(picture)
 	here := []match.Placement{{Component: "x", Cluster: "edge", Node: "a", Orchestrator: "ocm"}}
 	ask := func(r match.Request) string {
-		r.Descriptor = string(document)
+		r.Parsed = w.read(document)
 		answer, err := match.Solve(t.Context(), w.DB, r, settings)
 		require.NoError(t, err)
 		return answer.Plan.Assignments[0].Target.Node

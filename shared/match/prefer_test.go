@@ -42,7 +42,7 @@ func (w world) data(name string, size float64, cluster, node string) {
 // explained asks why a new application would go where it would.
 func (w world) explained(document []byte) *match.Answer {
 	w.Helper()
-	answer, err := match.Solve(w.Context(), w.DB, match.Request{Descriptor: string(document)}, settings)
+	answer, err := match.Solve(w.Context(), w.DB, match.Request{Parsed: w.read(document)}, settings)
 	require.NoError(w, err)
 	return answer
 }

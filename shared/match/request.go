@@ -10,7 +10,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/decode"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -24,7 +23,7 @@ type Request struct {
 	Current    []Placement `json:"current_setup"`
 	Violations []Placement `json:"violations"`
 
-	Parsed *appmodel.Application `json:"-"` // Descriptor, parsed before; nil = Solve parses it
+	Parsed *appmodel.Application `json:"-"` // Descriptor, as it was read (package submission)
 }
 
 // Placement is a component with a place.
@@ -61,16 +60,10 @@ type Answer struct {
 	list []part
 }
 
-// Solve plans the request for the infrastructure as it is now; nothing is stored or reserved. The error is that of
-// dialect.DecodeHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
+// Solve plans the request for the infrastructure as it is now; nothing is stored or reserved. The error is
+// Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
 func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer, error) {
 	app := r.Parsed
-	if app == nil {
-		var err error
-		if app, err = dialect.DecodeHeader(dialect.Of([]byte(r.Descriptor)), []byte(r.Descriptor)); err != nil {
-			return nil, err
-		}
-	}
 	list := parts(app, nil, anybody)
 	if err := r.apply(list); err != nil {
 		return nil, err

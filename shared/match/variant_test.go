@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/store"
@@ -84,7 +85,7 @@ func TestPlace_aChangeOfEngineReplacesWhatRuns(t *testing.T) {
 	require.Equal(t, "docker", preview.Steps[0].Variant)
 
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, id, variants("camera"), time.Minute)
+		_, err := applicationtest.Update(ctx, tx, id, variants("camera"), time.Minute)
 		return err
 	}))
 	w.place(id, true)
@@ -113,7 +114,7 @@ func TestPlace_anUpdateReplacesOnlyTheVariantThatRuns(t *testing.T) {
 				return err
 			}
 			require.Contains(t, a.Descriptor, from)
-			_, err = application.Update(ctx, tx, id, []byte(strings.Replace(a.Descriptor, from, to, 1)), time.Minute)
+			_, err = applicationtest.Update(ctx, tx, id, []byte(strings.Replace(a.Descriptor, from, to, 1)), time.Minute)
 			return err
 		}))
 		w.place(id, true)

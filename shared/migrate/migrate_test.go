@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -65,7 +66,7 @@ values ('p', 'f', now(), 'firing', true, '{}')`)
 	other := first
 	other.Document = append([]byte("# another\n"), document...)
 	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Submit(ctx, tx, other)
+		_, _, err := applicationtest.Put(ctx, tx, other)
 		return err
 	})
 	require.Equal(t, problem.Conflict, problem.KindOf(err), "also once it was updated: %v", err)
@@ -156,7 +157,7 @@ func to(t *testing.T, url string, version int64) {
 func submit(t *testing.T, db *store.DB, s application.Submission) (a *application.Application) {
 	t.Helper()
 	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		a, _, err = application.Submit(ctx, tx, s)
+		a, _, err = applicationtest.Put(ctx, tx, s)
 		return err
 	}))
 	return a

@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 // Operation is what such an operation needs: its settings and store.
@@ -37,7 +38,7 @@ func New(env *function.Env) (Operation, error) {
 // Parser reads descriptors as they are handed in; with strict, they may have no warnings.
 func (o *Operation) Parser(ctx context.Context, strict bool) application.Parser {
 	return func(document []byte) (*appmodel.Application, error) {
-		return o.admit.Application(ctx, document, strict)
+		return submission.Read(ctx, o.admit, document, strict)
 	}
 }
 

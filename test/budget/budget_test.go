@@ -34,8 +34,10 @@ func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
 			_, program, err := images.Weigh(programs[name])
 			require.NoError(t, err)
 			limits := images.Limits(name)
+			started := memory(t, programs[name], database)
+			t.Logf("%.2f of %g MB of image, %.1f of %g MiB of memory", program+images.Base, limits.Image, started, limits.Started)
 			require.LessOrEqual(t, program+images.Base, limits.Image, "MB of image")
-			require.LessOrEqual(t, memory(t, programs[name], database), limits.Started, "MiB of memory")
+			require.LessOrEqual(t, started, limits.Started, "MiB of memory")
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -279,8 +280,20 @@ func (l *Littoral) Tick(ctx context.Context, function string) (int, error) {
 	})
 }
 
+// written is how many samples a request to Prometheus carries; it takes no more than 32 MiB at once.
+const written = 20_000
+
 // RemoteWrite hands samples to the Prometheus that functions ask.
 func (l *Littoral) RemoteWrite(ctx context.Context, samples []prometheus.Sample) error {
+	for some := range slices.Chunk(samples, written) {
+		if err := l.write(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Littoral) write(ctx context.Context, samples []prometheus.Sample) error {
 	request := &prompb.WriteRequest{}
 	for _, s := range samples {
 		series := prompb.TimeSeries{

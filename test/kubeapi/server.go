@@ -324,6 +324,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	case h.Method == http.MethodPatch && h.Header.Get("Content-Type") == "application/apply-patch+yaml":
 		o, err := s.apply(r, body, h.URL.Query().Get("fieldManager"), h.URL.Query().Get("force") == "true")
 		answer(w, o, err)
+	case h.Method == http.MethodPatch && h.Header.Get("Content-Type") == "application/merge-patch+json":
+		o, err := s.merge(r, body)
+		answer(w, o, err)
 	case h.Method == http.MethodDelete:
 		o, err := s.remove(r, body)
 		answer(w, o, err)

@@ -3,8 +3,10 @@ package tree_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -14,9 +16,13 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
+	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/clusterlink"
 )
 
 const examples = root + "/infra/examples/"
@@ -63,6 +69,37 @@ func TestTheExamplesOfPrometheusSayTheSame(t *testing.T) {
 	var monitor struct{ NamespaceSelector struct{ MatchNames []string } }
 	require.NoError(t, json.Unmarshal(specs["PodMonitor"], &monitor))
 	require.Equal(t, knative.NamespaceDiscovery.Names, monitor.NamespaceSelector.MatchNames)
+}
+
+// TestTheAgentOfAHubMayApplyLinks: the rights that the example gives it are those for the objects of links, of either kind.
+func TestTheAgentOfAHubMayApplyLinks(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(examples + "ocm-links.yml")
+	require.NoError(t, err)
+	var role rbac.ClusterRole
+	require.NoError(t, yaml.UnmarshalStrict(text, &role))
+	var allowed []string
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			allowed = append(allowed, rule.APIGroups[0]+"/"+resource)
+		}
+	}
+	link := clusterlink.Link{
+		Service: "world-svc", Port: 8080, Cluster: "one", Clients: []string{"hello"},
+		Servers: []clusterlink.Place{{Component: "world", Cluster: "two"}},
+	}
+	written := map[string]bool{}
+	for _, kind := range []string{clusterlink.ClusterLink, clusterlink.MCS} {
+		for _, at := range []clusterlink.Place{{Component: "hello", Cluster: "one"}, {Component: "world", Cluster: "two"}} {
+			for _, o := range (clusterlink.Settings{Kind: kind}).Objects([]clusterlink.Link{link}, at, "shop") {
+				var is metav1.TypeMeta
+				require.NoError(t, json.Unmarshal([]byte(o.JSON), &is))
+				resource, _ := meta.UnsafeGuessKindToResource(is.GroupVersionKind())
+				written[resource.Group+"/"+resource.Resource] = true
+			}
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(written)), allowed)
 }
 
 // TestTheExampleRealmTellsRoles: its clients get exactly the scopes that it defines (Keycloak creates its own scopes

@@ -13,6 +13,13 @@ var promql = []string{
 	"golang.org/x/sys", "google.golang.org/protobuf",
 }
 
+// takers are the functions that take descriptors in, or weigh one that is handed to them.
+var takers = []string{
+	"controller-offer", "jobmanager-group-create", "jobmanager-group-update", "jobmanager-pin", "jobmanager-rollback", "jobmanager-scale",
+	"matchmaker-explain", "matchmaker-matchmake", "matchmaker-plan", "matchmaker-whatif", "shell-deployment-create",
+	"shell-deployment-update",
+}
+
 // heavier are the modules that some functions may link in addition to the common ones, with the reason. The budget of
 // such a function is 25 ms and 28 MiB.
 var heavier = []struct {
@@ -96,6 +103,16 @@ var heavier = []struct {
 			"k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
 			"sigs.k8s.io/structured-merge-diff/v6", "github.com/fxamacker/cbor/v2", "github.com/x448/float16",
 			"go.yaml.in/yaml/v2", "golang.org/x/sys", "gopkg.in/inf.v0",
+		},
+	},
+	{
+		"a descriptor may hold compose files, which the library of their specification reads (shared/submission)",
+		takers,
+		[]string{
+			"github.com/compose-spec/compose-go/v2", "github.com/distribution/reference", "github.com/docker/go-connections",
+			"github.com/docker/go-units", "github.com/go-viper/mapstructure/v2", "github.com/mattn/go-shellwords",
+			"github.com/opencontainers/go-digest", "github.com/santhosh-tekuri/jsonschema/v6", "github.com/sirupsen/logrus",
+			"github.com/xhit/go-str2duration/v2", "go.yaml.in/yaml/v4", "golang.org/x/sys",
 		},
 	},
 	{

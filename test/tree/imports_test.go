@@ -253,8 +253,10 @@ var direct = map[string][]string{
 	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
 	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/orchestrator/nuvla":       {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
-	"shared/compose":                  {"github.com/compose-spec/compose-go/v2"}, // of deploy-nuvla and sync-nuvla
-	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/compose": { // of deploy-nuvla, sync-nuvla, and of what takes descriptors (shared/submission)
+		"github.com/compose-spec/compose-go/v2", "github.com/santhosh-tekuri/jsonschema/v6", "go.yaml.in/yaml/v3", "golang.org/x/text",
+	},
+	"shared/orchestrator/ocm": {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/orchestrator/engine": { // of the agent of a machine, which is no function
 		"github.com/compose-spec/compose-go/v2", "github.com/containerd/errdefs", "github.com/distribution/reference",
 		"github.com/docker/go-units",

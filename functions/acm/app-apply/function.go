@@ -4,6 +4,7 @@ package appapply
 import (
 	"context"
 	"errors"
+	"slices"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -19,7 +20,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
+	Consumes: []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted, events.Tick},
 	Emits: []string{
 		events.ApplicationSubmitted, events.ApplicationFirst, events.ApplicationUpdated, events.ApplicationStopped,
 		events.ApplicationDeleted, events.JobReady,
@@ -45,15 +46,48 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{env.DB, in, o}, errors.Join(failed, err)
 }
 
-// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do.
+// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do. A tick looks at all
+// objects: a source tells nothing of what happened before it watched, and Knative starts it again with each new namespace.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	if e.Type() == events.Tick {
+		return f.all(ctx)
+	}
 	about, err := events.Data[struct {
 		Metadata struct{ Namespace, Name string } `json:"metadata"`
 	}](e)
 	if err != nil || f.objects == nil {
 		return err
 	}
-	key := acm.Key{Namespace: about.Metadata.Namespace, Name: about.Metadata.Name}
+	return f.carry(ctx, acm.Key{Namespace: about.Metadata.Namespace, Name: about.Metadata.Name})
+}
+
+// all carries over every object that there is, and removes what ran for those that are gone.
+func (f *Function) all(ctx context.Context) error {
+	if f.objects == nil {
+		return nil
+	}
+	there, err := f.objects.Keys(ctx)
+	if err != nil {
+		return problem.Wrap(problem.Unavailable, err, "%v", err)
+	}
+	known, err := acm.Carried(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	for _, key := range known {
+		if !slices.Contains(there, key) {
+			there = append(there, key)
+		}
+	}
+	var failed []error
+	for _, key := range there {
+		failed = append(failed, f.carry(ctx, key))
+	}
+	return errors.Join(failed...)
+}
+
+// carry does with an object's application what was done with the object.
+func (f *Function) carry(ctx context.Context, key acm.Key) error {
 	object, err := f.objects.Get(ctx, key)
 	switch {
 	case err != nil:

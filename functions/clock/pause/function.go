@@ -49,12 +49,13 @@ const (
     ('controllers', exists (select from controllers)),
     ('location-subscriptions', exists (select from mec_subscriptions where not expired))
 ) as needs (need, there) where there`
-	lighthouse = "lighthouse" // one is set
-	anything   = "anything"   // of what is in the store
+	lighthouse = "lighthouse"     // one is set
+	objects    = "codeco-objects" // a cluster is set whose objects of CODECO are taken in
+	anything   = "anything"       // of what is in the store
 )
 
 // needs are what PingSources can name.
-var needs = []string{"work", "codeco", "handovers", "controllers", "location-subscriptions", lighthouse, anything}
+var needs = []string{"work", "codeco", "handovers", "controllers", "location-subscriptions", lighthouse, objects, anything}
 
 // PingSources are where clocks are kept.
 var PingSources = schema.GroupVersionResource{Group: "sources.knative.dev", Version: "v1", Resource: "pingsources"}
@@ -64,6 +65,7 @@ type Function struct {
 	db         *store.DB
 	sources    dynamic.ResourceInterface
 	lighthouse bool
+	objects    bool
 }
 
 type config struct {
@@ -72,6 +74,7 @@ type config struct {
 	Namespace string `envconfig:"CLOCKS_NAMESPACE" default:"littoral"`
 
 	Lighthouse string `envconfig:"LIGHTHOUSE"`
+	Objects    string `envconfig:"CODECO_OBJECTS"`
 }
 
 // New reads the settings and dials nothing.
@@ -85,7 +88,7 @@ func New(env *function.Env) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CLOCKS: %w", err)
 	}
-	f.lighthouse = c.Lighthouse != ""
+	f.lighthouse, f.objects = c.Lighthouse != "", c.Objects != ""
 	f.sources = client.Resource(PingSources).Namespace(c.Namespace)
 	return f, nil
 }
@@ -124,6 +127,9 @@ func (f *Function) needs(ctx context.Context) ([]string, error) {
 	}
 	if f.lighthouse {
 		there = append(there, lighthouse)
+	}
+	if f.objects {
+		there = append(there, objects)
 	}
 	return there, err
 }

@@ -274,13 +274,14 @@ func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
 	deployed, err := manifests.Load(map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, "/knative/overlays/laptop")
 	require.NoError(t, err)
 	nightly := []string{"clock-pause-nightly", "jobmanager-archive"}
-	for need, row := range map[string]struct{ sql, lighthouse string }{
+	for need, row := range map[string]struct{ sql, lighthouse, objects string }{
 		"nothing":                {},
 		"codeco":                 {sql: `insert into applications (id, name, namespace, descriptor, desired, dialect) values (gen_random_uuid(), 'a', 'a', '', 'running', 'codeco')`},
 		"handovers":              {sql: `insert into handovers (application_id, side, state, peer, epoch) values (gen_random_uuid(), 'receiver', 'accepted', 'p', 1)`},
 		"controllers":            {sql: `insert into controllers (address, name, owner) values ('http://a.example', 'a', 'a')`},
 		"location-subscriptions": {sql: `insert into mec_subscriptions (id, kind, owner, body) values (gen_random_uuid(), 'users', 'a', '{}')`},
 		"lighthouse":             {lighthouse: "http://lighthouse.example"},
+		"codeco-objects":         {objects: "in-cluster"},
 	} {
 		t.Run(need, func(t *testing.T) {
 			t.Parallel()
@@ -304,7 +305,7 @@ func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
 				_, err := w.db.Exec(t.Context(), row.sql)
 				require.NoError(t, err)
 			}
-			w.open(map[string]string{"LIGHTHOUSE": row.lighthouse})
+			w.open(map[string]string{"LIGHTHOUSE": row.lighthouse, "CODECO_OBJECTS": row.objects})
 			require.NoError(t, w.function.Run(t.Context()))
 			var ticking []string
 			for key := range deployed.PingSources {

@@ -9,12 +9,13 @@ import (
 	"github.com/littoral-project/littoral/shared/handover"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission/header"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /controller/offers", Role: auth.Controller}},
-	Class:  function.Medium, // for each call ten thousand nodes, and the problem they make
+	Class:  function.Descriptor, // and ten thousand nodes, with the problem they make
 }
 
 // Function is the operation with its settings and store.
@@ -35,7 +36,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := match.Solve(r.Context(), f.db, match.Request{Descriptor: string(document)}, f.match)
+	parsed, err := header.Read(document)
+	if err != nil {
+		return err
+	}
+	answer, err := match.Solve(r.Context(), f.db, match.Request{Parsed: parsed}, f.match)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 // Spec declares the function.
@@ -21,7 +22,7 @@ var Spec = function.Spec{
 	Routes:     []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
 	Emits:      []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	PrewakeFor: []string{events.ApplicationSubmitted},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation with its settings and store.
@@ -57,7 +58,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := f.admit.Application(r.Context(), document, strict) // before the transaction, which holds a connection
+	parsed, err := submission.Read(r.Context(), f.admit, document, strict) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}

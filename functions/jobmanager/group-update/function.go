@@ -19,7 +19,7 @@ var Spec = function.Spec{
 	},
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation.

@@ -18,7 +18,7 @@ var Spec = function.Spec{
 	Routes:     []function.Route{{Pattern: "PUT /jobmanager/groups/pin/{group_uuid}", Role: auth.Operator}},
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation.

@@ -17,7 +17,7 @@ var Spec = function.Spec{
 	Routes:     []function.Route{{Pattern: "PUT /jobmanager/groups/rollback/{group_uuid}", Role: auth.Operator}},
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation.

@@ -18,7 +18,7 @@ var Spec = function.Spec{
 	Routes:     []function.Route{{Pattern: "PUT /jobmanager/groups/scale/{group_uuid}", Role: auth.Operator}},
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // mostReplicas is more than anybody needs, and keeps a slip of the finger from a cluster.

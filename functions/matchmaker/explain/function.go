@@ -12,12 +12,13 @@ import (
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /matchmaker/explain", Role: auth.Viewer, Aliases: []string{"POST /explain"}}},
-	Class:  function.Medium, // for each call ten thousand nodes, and the problem they make
+	Class:  function.Descriptor, // and ten thousand nodes, with the problem they make
 }
 
 // Function is the operation with its settings and store.
@@ -63,7 +64,7 @@ func (f *Function) answer(r *http.Request, app *uuid.UUID) (*match.Answer, error
 	if err != nil {
 		return nil, err
 	}
-	request.Parsed, err = f.admit.Header(r.Context(), []byte(request.Descriptor))
+	request.Parsed, err = submission.ReadQuestion(r.Context(), f.admit, []byte(request.Descriptor))
 	if err != nil {
 		return nil, err
 	}

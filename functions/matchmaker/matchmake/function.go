@@ -8,6 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission/header"
 )
 
 // Spec declares the function.
@@ -15,7 +16,7 @@ var Spec = function.Spec{
 	Routes: []function.Route{
 		{Pattern: "POST /matchmake", Role: auth.Viewer, Aliases: []string{"POST /matchmaker/matchmake"}},
 	},
-	Class: function.Medium, // for each call ten thousand nodes, and the problem they make
+	Class: function.Descriptor, // and ten thousand nodes, with the problem they make
 }
 
 // Function is the operation with its settings and store.
@@ -43,6 +44,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	request, err := match.ParseRequest(body)
 	if err != nil {
+		return err
+	}
+	if request.Parsed, err = header.Read([]byte(request.Descriptor)); err != nil {
 		return err
 	}
 	answer, err := match.Solve(r.Context(), f.db, request, f.config.Settings)

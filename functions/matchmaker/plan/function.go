@@ -11,12 +11,13 @@ import (
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /matchmaker/plan", Role: auth.Viewer, Aliases: []string{"POST /plan"}}},
-	Class:  function.Medium, // for each call ten thousand nodes, and the problem they make
+	Class:  function.Descriptor, // and ten thousand nodes, with the problem they make
 }
 
 // Function is the operation with its settings and store.
@@ -45,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := f.admit.Application(r.Context(), document, strict)
+	parsed, err := submission.Read(r.Context(), f.admit, document, strict)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 // Spec declares the function.
@@ -22,7 +23,7 @@ var Spec = function.Spec{
 	Needs:      []function.Need{function.SignIn}, // refresh tokens are sent as api_key
 	Emits:      []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	PrewakeFor: []string{events.ApplicationSubmitted},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation with its settings and store.
@@ -47,7 +48,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := f.admit.Application(r.Context(), document, false) // before the transaction, which holds a connection
+	parsed, err := submission.Read(r.Context(), f.admit, document, false) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}

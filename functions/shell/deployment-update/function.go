@@ -20,7 +20,7 @@ var Spec = function.Spec{
 	Needs:      []function.Need{function.SignIn}, // refresh tokens are sent as api_key
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Class:      function.Medium, // it carries the parser of PromQL
+	Class:      function.Descriptor,
 }
 
 // Function is the operation with its settings and store.

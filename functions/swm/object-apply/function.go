@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
+	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -25,7 +27,7 @@ const (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
+	Consumes: []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted, events.Tick},
 	Emits: []string{
 		events.ApplicationSubmitted, events.ApplicationFirst, events.ApplicationUpdated, events.ApplicationStopped,
 		events.ApplicationDeleted, events.JobReady, events.TopologyChanged,
@@ -38,6 +40,11 @@ var Spec = function.Spec{
 		{APIVersion: version, Kind: "NetworkLink", Plural: "networklinks", Namespaces: all},
 		{APIVersion: version, Kind: "NetworkPath", Plural: "networkpaths", Namespaces: all},
 	},
+}
+
+// kinds are those that are watched. A network comes before the applications that need it.
+var kinds = []groups.Kind{
+	groups.NetworkTopology, groups.NetworkLink, groups.NetworkPath, groups.Application, groups.ApplicationGroup,
 }
 
 // Function is the worker with its store, settings and cluster.
@@ -55,8 +62,12 @@ func New(env *function.Env) (*Function, error) {
 	return f, errors.Join(err, env.Config(&f.options))
 }
 
-// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do.
+// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do. A tick looks at all
+// objects: a source tells nothing of what happened before it watched, and Knative starts it again with each new namespace.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	if e.Type() == events.Tick {
+		return f.all(ctx)
+	}
 	about, err := events.Data[struct {
 		Kind     groups.Kind                      `json:"kind"`
 		Metadata struct{ Namespace, Name string } `json:"metadata"`
@@ -64,7 +75,45 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if err != nil || f.cluster == nil {
 		return err
 	}
-	key := groups.Key{Kind: about.Kind, Namespace: about.Metadata.Namespace, Name: about.Metadata.Name}
+	return f.carry(ctx, groups.Key{Kind: about.Kind, Namespace: about.Metadata.Namespace, Name: about.Metadata.Name})
+}
+
+// all takes every object that there is, and forgets those that are gone.
+func (f *Function) all(ctx context.Context) error {
+	if f.cluster == nil {
+		return nil
+	}
+	there, err := f.cluster.Keys(ctx, kinds...)
+	if err != nil {
+		return problem.Wrap(problem.Unavailable, err, "%v", err)
+	}
+	known, err := groups.Carried(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	documents, err := topologies.List(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	for i := range documents {
+		if key, ours := describedBy(documents[i].Name); ours {
+			known = append(known, key)
+		}
+	}
+	for _, key := range known {
+		if !slices.Contains(there, key) {
+			there = append(there, key)
+		}
+	}
+	var failed []error
+	for _, key := range there {
+		failed = append(failed, f.carry(ctx, key))
+	}
+	return errors.Join(failed...)
+}
+
+// carry takes an object as it is now.
+func (f *Function) carry(ctx context.Context, key groups.Key) error {
 	object, err := f.cluster.Get(ctx, key)
 	if err != nil {
 		return problem.Wrap(problem.Unavailable, err, "%s: %v", key, err)
@@ -111,9 +160,24 @@ func (f *Function) remove(ctx context.Context, key groups.Key) error {
 	return err
 }
 
+// described is what the network of an object is called here.
+func described(key groups.Key) string {
+	return groups.Group + "/" + key.Namespace + "/topology/" + key.Name
+}
+
+// describedBy is the object of a network; false of one that was not described by an object.
+func describedBy(name string) (key groups.Key, ours bool) {
+	key.Kind = groups.NetworkTopology
+	rest, ours := strings.CutPrefix(name, groups.Group+"/")
+	if ours {
+		key.Namespace, key.Name, ours = strings.Cut(rest, "/topology/")
+	}
+	return key, ours
+}
+
 // topology takes the description of a network.
 func (f *Function) topology(ctx context.Context, key groups.Key, object *cluster.Object) error {
-	name := groups.Group + "/" + key.Namespace + "/topology/" + key.Name
+	name := described(key)
 	if object == nil {
 		err := f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return topologies.Delete(ctx, tx, name) })
 		if problem.KindOf(err) == problem.NotFound || problem.KindOf(err) == problem.Conflict {

@@ -35,7 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := dialect.DecodeHeader(dialect.Of(body), body)
+	parsed, err := dialect.DecodeHeader(dialect.Of(body), body, nil)
 	if err != nil {
 		return err
 	}

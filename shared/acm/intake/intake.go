@@ -30,7 +30,7 @@ func (o *Intake) Settings(ctx context.Context) acm.Settings {
 
 // Read reads a CodecoApp. The error is that of dialect.Decode. A document without a namespace belongs to the default one.
 func (o *Intake) Read(text []byte) (acm.Document, error) {
-	parsed, err := dialect.Decode(appmodel.CODECO, text)
+	parsed, err := dialect.Decode(appmodel.CODECO, text, nil)
 	if err != nil {
 		return acm.Document{}, err
 	}

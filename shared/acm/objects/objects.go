@@ -71,6 +71,18 @@ func (o Objects) Get(ctx context.Context, k acm.Key) (*Object, error) {
 	return read(u)
 }
 
+// Keys names all that there are.
+func (o Objects) Keys(ctx context.Context) ([]acm.Key, error) {
+	var all []acm.Key
+	err := kube.Each(ctx, o.client, "", func(u *unstructured.Unstructured) {
+		all = append(all, acm.Key{Namespace: u.GetNamespace(), Name: u.GetName()})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the CodecoApps: %w", err)
+	}
+	return all, nil
+}
+
 func read(u *unstructured.Unstructured) (*Object, error) {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"],

@@ -11,6 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/compose"
+	"github.com/littoral-project/littoral/shared/dialect"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -83,12 +87,36 @@ func (w World) Finish(j *job.Job) error {
 // Published returns how many events of the type were published.
 func (w World) Published(typ string) int { return len(storetest.Published(w.DB, typ)) }
 
+// Parse reads a descriptor as it is handed in.
+func Parse(document []byte) (*appmodel.Application, error) {
+	return dialect.Decode(dialect.Of(document), document, compose.Read)
+}
+
+// Put is application.Submit for a document that nobody has read before.
+func Put(ctx context.Context, tx *store.Tx, s application.Submission) (a *application.Application, fresh bool, err error) {
+	if s.Parsed, err = Parse(s.Document); err != nil {
+		return nil, false, err
+	}
+	return application.Submit(ctx, tx, s)
+}
+
+// Update gives the application another descriptor.
+func Update(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration,
+) (*application.Application, error) {
+	app, err := Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	return application.NewChange(id, document, app).Put(ctx, tx, "", etag.Match{}, lostAfter)
+}
+
 // Submit stores the application of the descriptor.
 func Submit(t testing.TB, db *store.DB, descriptor string) (a *application.Application) {
 	t.Helper()
 	in := application.Submission{Document: []byte(descriptor), LostAfter: time.Minute}
 	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		a, _, err = application.Submit(ctx, tx, in)
+		a, _, err = Put(ctx, tx, in)
 		return err
 	}))
 	return a

@@ -242,7 +242,7 @@ func repeated(t *testing.T, w World) {
 
 func varied(t *testing.T, w World) {
 	j := Job(w.Places()[0], 1)
-	app, err := descriptor.Parse([]byte(`components:
+	app, err := descriptor.ParseStored([]byte(`components:
   - name: web
     type: multiple
     manifests: [{name: web}, {name: compose}]

@@ -539,7 +539,7 @@ func TestAnUpdateAfterRefusedContentIsApplied(t *testing.T) {
 			a := w.refused(away.fail)
 			w.Must(func(ctx context.Context, tx *store.Tx) error {
 				other := strings.Replace(fmt.Sprintf(descriptor, "web:1"), "metadata: {name: web}", "metadata: {name: smaller}", 1)
-				_, err := application.Update(ctx, tx, a.ID, []byte(other), time.Minute)
+				_, err := applicationtest.Update(ctx, tx, a.ID, []byte(other), time.Minute)
 				return err
 			})
 			w.deliver()
@@ -776,7 +776,7 @@ func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 func (w *world) update(a *application.Application, image string) {
 	w.Helper()
 	w.Must(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
+		_, err := applicationtest.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
 		return err
 	})
 }

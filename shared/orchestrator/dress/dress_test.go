@@ -40,7 +40,7 @@ var full = dress.Settings{Tokens: bus.Tokens{Key: "key"}, Bus: "https://littoral
 
 func jobOf(t *testing.T, document string) *job.Job {
 	t.Helper()
-	app, err := descriptor.Parse([]byte(document))
+	app, err := descriptor.Parse([]byte(document), nil)
 	require.NoError(t, err)
 	return &job.Job{
 		ID: uuid.New(), ApplicationID: uuid.New(), ApplicationName: app.Name, Namespace: "shop-1", Component: app.Components[0].Name,

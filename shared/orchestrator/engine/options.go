@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
@@ -411,29 +412,10 @@ func (e *Engine) admit(j *job.Job, p *types.Project) error {
 			return orchestrator.Refuse(orchestrator.ReasonNotSupported,
 				"component %s: service %s is read_only, so that no config or secret can be put into it", j.Component, name)
 		}
-		if what := hostAccess(s); what != "" && !e.hostAccess {
-			return orchestrator.Refuse(orchestrator.ReasonDenied,
-				"component %s: service %s %s, which this machine does not allow", j.Component, name, what)
-		}
+	}
+	if all := compose.HostAccess(p); len(all) > 0 && !e.hostAccess {
+		return orchestrator.Refuse(orchestrator.ReasonDenied,
+			"component %s: service %s %s, which this machine does not allow", j.Component, all[0].Keys[1], all[0].What)
 	}
 	return nil
-}
-
-// hostAccess says what of the machine a service would have that a container has not; "" for none.
-func hostAccess(s types.ServiceConfig) string {
-	const own = "host"
-	switch {
-	case s.Privileged, len(s.CapAdd) > 0, len(s.SecurityOpt) > 0, s.UseAPISocket:
-		return "takes rights beyond those of a container"
-	case s.Pid == own, s.Ipc == own, s.Uts == own, s.UserNSMode == own, s.Cgroup == own, s.NetworkMode == own:
-		return "shares the host's own"
-	case strings.HasPrefix(s.NetworkMode, types.ContainerPrefix), strings.HasPrefix(s.Pid, types.ContainerPrefix):
-		return "joins another container"
-	}
-	for _, v := range s.Volumes {
-		if v.Type != types.VolumeTypeVolume && v.Type != types.VolumeTypeTmpfs {
-			return "mounts " + v.Source + " of the host"
-		}
-	}
-	return ""
 }

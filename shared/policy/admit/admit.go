@@ -123,7 +123,7 @@ func subject(ctx context.Context, q store.Querier, s *registry.Subject) error {
 		return err
 	}
 	s.AppInstance = app.ID.String()
-	parsed, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor))
+	parsed, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor), nil)
 	if err != nil {
 		return err
 	}

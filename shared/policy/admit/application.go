@@ -6,27 +6,15 @@ import (
 	"fmt"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Application reads a descriptor that is handed in, its policies included. The error is that of dialect.Decode, and
-// Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
-// watched is a warning. If strict, each warning is a fault.
-func (s Settings) Application(ctx context.Context, document []byte, strict bool) (*appmodel.Application, error) {
-	app, err := dialect.Decode(dialect.Of(document), document)
-	return s.policies(ctx, app, err, strict)
-}
-
-// Header is Application for a descriptor that is only asked about (dialect.DecodeHeader).
-func (s Settings) Header(ctx context.Context, document []byte) (*appmodel.Application, error) {
-	app, err := dialect.DecodeHeader(dialect.Of(document), document)
-	return s.policies(ctx, app, err, false)
-}
-
-func (s Settings) policies(ctx context.Context, app *appmodel.Application, err error, strict bool) (*appmodel.Application, error) {
+// Application checks what reading a descriptor gave, its error too, by its policies and by what its compose files would get of
+// their hosts. The error has all faults and warnings, also those of the reading: it is Invalid too when an expression cannot be
+// parsed. What else keeps a policy from being watched is a warning. If strict, each warning is a fault.
+func (s Settings) Application(ctx context.Context, app *appmodel.Application, err error, strict bool) (*appmodel.Application, error) {
 	var faults problem.Faults
 	detail := "the descriptor is invalid"
 	var refused *problem.Error

@@ -172,7 +172,7 @@ func makeAll(
 	ctx context.Context, tx *store.Tx, c Config, document []byte, instance string, callback *registry.Callback,
 	render policies.Renderer,
 ) error {
-	parsed, err := dialect.DecodeHeader(dialect.Of(document), document)
+	parsed, err := dialect.DecodeHeader(dialect.Of(document), document, nil)
 	if err != nil {
 		return err
 	}

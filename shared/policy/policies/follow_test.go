@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -92,7 +91,7 @@ policies:
 	p := w.ofInstance(app.ID.String())
 	require.Equal(t, registry.Unknown, p.State.Phase)
 	require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, app.ID, document("web2"), time.Minute)
+		_, err := applicationtest.Update(ctx, tx, app.ID, document("web2"), time.Minute)
 		return err
 	}))
 	follow()

@@ -30,7 +30,7 @@ func TestFromDescriptor_publishedDescriptors(t *testing.T) {
 			t.Parallel()
 			doc, err := os.ReadFile("../../../test/contracts/descriptors/dynamic-policy-manager/" + name + ".yaml")
 			require.NoError(t, err)
-			app, err := descriptor.ParseHeader(doc)
+			app, err := descriptor.ParseHeader(doc, nil)
 			require.NoError(t, err)
 			policies, err := registry.FromDescriptor(app, instance, app.Name)
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func from(t *testing.T, component, top string) ([]registry.Policy, error) {
 		return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 	}
 	doc := strings.NewReplacer("%COMPONENT%", indent(component, "    "), "%TOP%", indent(top, "")).Replace(head)
-	app, err := descriptor.ParseHeader([]byte(doc))
+	app, err := descriptor.ParseHeader([]byte(doc), nil)
 	require.NoError(t, err, doc)
 	policies, err := registry.FromDescriptor(app, "i1", "app")
 	announced(t, app, policies)

@@ -135,7 +135,7 @@ func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (chan
 func (i *Incompliance) ask(
 	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job, r job.Remediation, reason string,
 ) (asked int, err error) {
-	header, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor))
+	header, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor), nil)
 	if err != nil {
 		return 0, fmt.Errorf("stored descriptor: %w", err)
 	}

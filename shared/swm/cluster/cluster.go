@@ -86,6 +86,20 @@ func (c *Cluster) Get(ctx context.Context, k groups.Key) (*Object, error) {
 	return &Object{string(u.GetUID()), text}, err
 }
 
+// Keys names all objects of the kinds, in all namespaces.
+func (c *Cluster) Keys(ctx context.Context, kinds ...groups.Kind) ([]groups.Key, error) {
+	var all []groups.Key
+	for _, kind := range kinds {
+		err := kube.Each(ctx, c.of(string(kind), metav1.NamespaceAll), "", func(u *unstructured.Unstructured) {
+			all = append(all, groups.Key{Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName()})
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the objects of kind %s: %w", kind, err)
+		}
+	}
+	return all, nil
+}
+
 // SetStatus writes the status of an object; one that is gone has none. What is as it was changes nothing.
 func (c *Cluster) SetStatus(ctx context.Context, kind, namespace, name string, status any) error {
 	patch, err := json.Marshal(map[string]any{"status": status})

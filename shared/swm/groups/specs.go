@@ -276,7 +276,7 @@ func translated(group Key, members []*Object) (*translation, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := dialect.Decode(appmodel.CODECO, text)
+	parsed, err := dialect.Decode(appmodel.CODECO, text, nil)
 	var refused *problem.Error
 	if errors.As(err, &refused) {
 		for i, f := range refused.Fields {

@@ -106,6 +106,12 @@ func List(ctx context.Context, q store.Querier, kind Kind, namespace string, aft
 	return all, more, nil
 }
 
+// Carried names the objects that came from a cluster.
+func Carried(ctx context.Context, q store.Querier) ([]Key, error) {
+	return store.Collect(ctx, q, "list objects", pgx.RowToStructByPos[Key],
+		`select kind, namespace, name from swm_objects where uid <> '' order by 1, 2, 3`)
+}
+
 // Running lists the groups that an application runs.
 func Running(ctx context.Context, q store.Querier) ([]*Stored, error) {
 	rows, err := store.Collect(ctx, q, "list groups", pgx.RowToStructByName[row], selectGroups)

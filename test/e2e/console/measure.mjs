@@ -39,7 +39,7 @@ async function part(what, measure) {
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function until(what, so) {
-  for (const end = Date.now() + 10 * patience; Date.now() < end; await wait(500)) if (await so()) return;
+  for (const end = Date.now() + 10 * patience; Date.now() < end; await wait(500)) if (await so().catch(() => false)) return;
   throw new Error(`it never came to that: ${what}`);
 }
 
@@ -68,7 +68,7 @@ const painted = (page) => page.evaluate(async (nodes) => {
 }, nodes);
 
 await until(`${nodes} nodes are seen`, async () => {
-  const seen = await call("GET", "/aggregator/").catch(() => ({ cluster: {} }));
+  const seen = await call("GET", "/aggregator/?keys=name");
   return Object.values(seen.cluster).reduce((n, c) => n + Object.keys(c.node ?? {}).length, 0) >= nodes;
 });
 /** submit hands an application in, again where the host was too busy: the same key makes it the same application. */

@@ -353,6 +353,25 @@ func TestOpenClusterManagement(t *testing.T) {
 		c.eventually("the books are closed on it", func() bool { return len(c.group().Jobs) == 1 })
 		c.runsAt("cluster1")
 	})
+	step("its node is drained, and opened again", func(t *testing.T) {
+		order := func(node, how string) {
+			require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/matchmaker/nodes/"+node+"/"+how, "", nil))
+		}
+		c.seen() // the last look was while edge1 was cut off
+		order("edge1/edge1-b", "cordon")
+		order("cluster1/lab", "drain")
+		require.Equal(t, "edge1-a", c.runsAt("edge1").Targets.Node)
+		c.gone("cluster1")
+		var closed []api.Cordon
+		require.Equal(t, http.StatusOK, c.ask(auth.Viewer, http.MethodGet, "/matchmaker/nodes", "", &closed))
+		require.Len(t, closed, 2)
+		for _, node := range closed {
+			require.Empty(t, node.Components, "nothing is left on %s", node.Node)
+			order(node.Cluster+"/"+node.Node, "uncordon")
+		}
+		c.seen()
+		require.Equal(t, "edge1-a", c.runsAt("edge1").Targets.Node, "what has left does not come back by itself")
+	})
 	step("its node is lost", func(t *testing.T) {
 		require.NoError(t, c.fleet.Drain("edge1/edge1-b"))
 		require.NoError(t, c.fleet.Restore("edge1/edge1-a"))

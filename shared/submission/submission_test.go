@@ -1,4 +1,4 @@
-package admit_test
+package submission_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/submission"
 )
 
 func TestAComposeFileGetsOfItsHostWhatTheSettingAllows(t *testing.T) {
@@ -18,7 +19,7 @@ func TestAComposeFileGetsOfItsHostWhatTheSettingAllows(t *testing.T) {
 	}
 	document := []byte("components:\n- name: web\n  type: docker\n  manifests:\n" +
 		"  - {name: c, manifest: {services: {a: {image: x, privileged: true, volumes: ['/etc:/etc']}}}}\n")
-	_, err := admit.Settings{}.Application(as(auth.Admin), document, false)
+	_, err := submission.Read(as(auth.Admin), admit.Settings{}, document, false)
 	var refused *problem.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, problem.Invalid, refused.Kind)
@@ -40,7 +41,7 @@ func TestAComposeFileGetsOfItsHostWhatTheSettingAllows(t *testing.T) {
 	} {
 		var s admit.Settings
 		require.NoError(t, s.ComposeHostAccess.UnmarshalText([]byte(row.setting)))
-		app, err := s.Application(as(row.caller), document, true)
+		app, err := submission.Read(as(row.caller), s, document, true)
 		if row.says == "" {
 			require.NoError(t, err)
 			require.Len(t, app.HostAccess, 2)

@@ -32,6 +32,7 @@ export const text = {
     failed: (what: string, why: string) => `${what} could not be read: ${why}.`,
     old: (what: string, why: string, at: string) => `${what} could not be read again: ${why}. What you see is from ${at}.`,
     parts: { applications: "The applications", policies: "The policies", history: "The history", infrastructure: "The infrastructure" },
+    without: "What applications say is missing here.",
     more: (n: number) => `and ${n} more`,
     asOf: (at: string) => `as of ${at}`,
   },

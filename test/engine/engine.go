@@ -369,6 +369,12 @@ func (s *Server) network(w http.ResponseWriter, r *http.Request, rest string) {
 	case s.networks[rest] == nil:
 		answer(w, http.StatusNotFound, message("network %s not found", rest))
 	case r.Method == http.MethodDelete:
+		for _, c := range s.containers {
+			if _, in := c.Networks[rest]; in {
+				answer(w, http.StatusForbidden, message("error while removing network: network %s has active endpoints", rest))
+				return
+			}
+		}
 		delete(s.networks, rest)
 		w.WriteHeader(http.StatusNoContent)
 	case action == "connect":

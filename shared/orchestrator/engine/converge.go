@@ -202,7 +202,17 @@ func (e *Engine) join(ctx context.Context, id string, c *copied, p *types.Projec
 		if err != nil {
 			return err
 		}
-		if _, err := e.client.NetworkConnect(ctx, full, client.NetworkConnectOptions{Container: id, EndpointConfig: settings}); err != nil {
+		_, err = e.client.NetworkConnect(ctx, full, client.NetworkConnectOptions{Container: id, EndpointConfig: settings})
+		if errdefs.IsPermissionDenied(err) { // so it is refused, too, where another process has just done it
+			again, failed := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+			if failed != nil {
+				return failed
+			}
+			if again.Container.NetworkSettings != nil && again.Container.NetworkSettings.Networks[full] != nil {
+				continue
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("network %s: %w", name, err)
 		}
 	}

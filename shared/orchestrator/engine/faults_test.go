@@ -1,11 +1,15 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/moby/moby/client"
@@ -182,4 +186,48 @@ func TestTwoWritersAtOnce(t *testing.T) {
 		require.Equal(t, job.Finished, state, "%v", conditions)
 		whole(t, server, "", 0, "removed")
 	}
+}
+
+// twice sends each call that puts a container into a network a second time, as a process that was a moment later would.
+type twice struct {
+	http.RoundTripper
+	calls *atomic.Int32
+}
+
+func (r twice) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(request.URL.Path, "/connect") {
+		return r.RoundTripper.RoundTrip(request)
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	first, err := r.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	_ = first.Body.Close()
+	r.calls.Add(1)
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// TestANetworkThatAnotherProcessHasJustJoined: the engine refuses to put a container into a network twice, and that is no
+// failure of the job.
+func TestANetworkThatAnotherProcessHasJustJoined(t *testing.T) {
+	t.Parallel()
+	m, server := onDouble(t)
+	var calls atomic.Int32
+	through := &http.Client{Transport: twice{&http.Transport{DialContext: server.Dial}, &calls}}
+	t.Cleanup(through.CloseIdleConnections)
+	c, err := client.New(client.WithHost(server.Host), client.WithHTTPClient(through))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	j := service("web:1")
+	require.NoError(t, engine.New(c, engine.Options{Clusters: []string{"one", "two"}}).Apply(t.Context(), j))
+	require.Positive(t, calls.Load())
+	state, conditions := m.do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	whole(t, server, "web:1", 2, "joined twice")
 }

@@ -229,7 +229,12 @@ func (e *Engine) erase(ctx context.Context, c *copied) error {
 		return err
 	}
 	for _, n := range networks.Items {
-		if _, err := e.client.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{}); err != nil && !errdefs.IsNotFound(err) {
+		_, err := e.client.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
+		switch {
+		case err == nil, errdefs.IsNotFound(err):
+		case errdefs.IsPermissionDenied(err): // a container is in it still, or again by somebody who follows an older decision
+			return problem.Wrap(problem.Unavailable, orchestrator.Failed(err), "the engine does not remove network %s now; try again", n.Name)
+		default:
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -59,31 +60,49 @@ func TestTheAgentOfAMachineIsSmall(t *testing.T) {
 // memory starts the program and returns what it holds once it has answered with what it has read of Postgres.
 func memory(t *testing.T, program, database string) float64 {
 	t.Helper()
+	p := start(t, program, database, "OIDC_ISSUER="+nowhere)
+	defer p.end()
+	held := images.Resident(p.pid)
+	require.Positive(t, held, "%s", p.log)
+	return held
+}
+
+const nowhere = "http://127.0.0.1:9"
+
+// process is a function's program that runs.
+type process struct {
+	url string
+	pid int
+	log *bytes.Buffer
+	end func()
+}
+
+// start runs a function's program until the test ends, and returns when it is ready.
+func start(t *testing.T, program, database string, settings ...string) process {
+	t.Helper()
 	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-
-	const nowhere = "http://127.0.0.1:9"
-	var log bytes.Buffer
+	p := process{url: "http://" + address.String(), log: &bytes.Buffer{}}
 	cmd := exec.Command(program)
-	cmd.Env = []string{
+	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), fmt.Sprintf("PORT=%d", address.Port()), "DATABASE_URL=" + database, "K_SINK=" + nowhere,
-		"OIDC_ISSUER=" + nowhere, "OIDC_AUDIENCE=littoral", "PROMETHEUS_ADDRESS=" + nowhere,
+		"OIDC_AUDIENCE=littoral", "PROMETHEUS_ADDRESS=" + nowhere,
 		"OBJECTS_URL=file://" + t.TempDir(), "RULES_API_URL=" + nowhere, "RULES_BACKEND=files", "RULES_DIR=" + t.TempDir(),
-	}
-	cmd.Stdout, cmd.Stderr = &log, &log
+	}, settings...)
+	cmd.Stdout, cmd.Stderr = p.log, p.log
 	require.NoError(t, cmd.Start())
-	defer func() {
+	p.pid = cmd.Process.Pid
+	p.end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGKILL)
 		_ = cmd.Wait() // it was killed
-	}()
+	})
+	t.Cleanup(p.end)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		r, err := http.Get("http://" + address.String() + function.ReadyPath) // it answers or is not there
+		r, err := http.Get(p.url + function.ReadyPath) // it answers or is not there
 		if assert.NoError(c, err) {
 			defer func() { _ = r.Body.Close() }()
 			assert.Equal(c, http.StatusOK, r.StatusCode)
 		}
 	}, 20*time.Second, 5*time.Millisecond)
-	held := images.Resident(cmd.Process.Pid)
-	require.Positive(t, held, "%s", log.Bytes())
-	return held
+	return p
 }

@@ -77,6 +77,7 @@ test("an application is deployed, explained, moved by a drain and deleted, by cl
   await chosen.click();
   await page.getByRole("button", { name: "Drain", exact: true }).click();
   await page.getByRole("button", { name: "Uncordon" }).waitFor();
+  await page.getByText("nothing runs here any more").waitFor();
   await page.getByRole("link", { name: "Applications", exact: true }).click();
   await page.waitForFunction((first) => {
     const row = [...document.querySelectorAll("tbody tr")].find((r) => r.textContent.includes("Available"));

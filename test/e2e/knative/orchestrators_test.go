@@ -43,7 +43,8 @@ type continuum struct {
 	image     string
 }
 
-func newContinuum(t *testing.T) *continuum {
+// newContinuum begins to write the telemetry of both clusters, or of those that are named.
+func newContinuum(t *testing.T, clusters ...string) *continuum {
 	w := newWorld(t)
 	for _, name := range []string{envEdge, envEdgeConfig} {
 		if os.Getenv(name) == "" {
@@ -61,6 +62,9 @@ func newContinuum(t *testing.T) *continuum {
 	}
 	plan, err := fleet.Load("testdata/ocm.json")
 	require.NoError(t, err)
+	plan.Clusters = slices.DeleteFunc(plan.Clusters, func(p *fleet.Cluster) bool {
+		return len(clusters) > 0 && !slices.Contains(clusters, p.Name)
+	})
 	c.fleet, err = fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
 		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: without its own agents

@@ -106,6 +106,7 @@ export const text = {
   },
   continuum: {
     warnings: (n: number) => `${n} things are missing or doubtful in this picture`,
+    leaving: (n: number) => (n === 0 ? "nothing runs here any more" : n === 1 ? "1 component still runs here" : `${n} components still run here`),
   },
   graph: {
     view: "Graph",

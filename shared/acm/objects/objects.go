@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -126,9 +128,9 @@ func (o Objects) finalize(ctx context.Context, x *Object, finalizers []string) e
 	return err
 }
 
-// SetStatus writes the status of an object; one that is gone has none.
+// SetStatus writes the status of an object in place of the one it had; an object that is gone has none.
 func (o Objects) SetStatus(ctx context.Context, k acm.Key, s acm.Status) error {
-	patch, err := json.Marshal(map[string]any{"status": s})
+	patch, err := json.Marshal(map[string]any{"status": withAbsent(reflect.ValueOf(s))})
 	if err != nil {
 		return err
 	}
@@ -137,4 +139,22 @@ func (o Objects) SetStatus(ctx context.Context, k acm.Key, s acm.Status) error {
 		return nil
 	}
 	return err
+}
+
+// withAbsent is a struct as JSON has it, in which null stands for each field that is left out: a merge patch takes such a field
+// away, and keeps what it does not name.
+func withAbsent(v reflect.Value) map[string]any {
+	m := make(map[string]any, v.NumField())
+	for i := range v.NumField() {
+		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		switch field := v.Field(i); {
+		case field.Kind() == reflect.Struct:
+			m[name] = withAbsent(field)
+		case options == "omitempty" && (field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0):
+			m[name] = nil
+		default:
+			m[name] = field.Interface()
+		}
+	}
+	return m
 }

@@ -3,6 +3,7 @@ package knative_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
 )
 
 // codecoNodes are the ends of the network: one node of cluster1, and two of edge1.
@@ -102,7 +106,7 @@ func TestACodecoApp(t *testing.T) {
 	}
 	channels := func() []channel {
 		var list struct{ Items []channel }
-		require.NoError(t, json.Unmarshal([]byte(kubectl("", "get", "channels", "-o", "json")), &list))
+		require.NoError(t, json.Unmarshal([]byte(kubectl("", "get", "channels.qos-scheduler.siemens.com", "-o", "json")), &list))
 		return list.Items
 	}
 	running := func() bool {
@@ -125,7 +129,17 @@ func TestACodecoApp(t *testing.T) {
 	start := time.Now()
 	kubectl(codecoTopology("", ""), "apply", "-f", "-")
 	kubectl(app, "apply", "-f", "-")
-	c.eventually("both channels run", running)
+	linked := c.setting("LINKS") == "clusterlink" // then a service waits for what it talks to in another cluster
+	c.eventually("both channels run", func() bool {
+		if !c.found("e2e-camera") { // the watch begins again with each new namespace; the clock comes every five minutes
+			c.nudge("acm-app-apply")
+			return false
+		}
+		if linked {
+			c.findLinksValid()
+		}
+		return running() || c.nudge("swm-report") && running() // the clock of states, which comes every five minutes
+	})
 	t.Logf("channels run %s after kubectl apply", time.Since(start).Round(time.Second/10))
 	c.eventually("the object says so", func() bool {
 		return kubectl("", "get", "codecoapp", "e2e-camera", "-o", "jsonpath={.status.status}") == "OK"
@@ -135,12 +149,16 @@ func TestACodecoApp(t *testing.T) {
 		places[c.Spec.ChannelFrom], places[c.Spec.ChannelTo] = true, true
 	}
 	require.Len(t, places, 3, "no node has room for two")
-	t.Logf("%s", kubectl("", "get", "codecoapp,assignmentplan,channels", "-o", "wide"))
+	t.Logf("%s", kubectl("", "get", "codecoapp,assignmentplan,channels.qos-scheduler.siemens.com", "-o", "wide"))
 
 	before, worse := hash(), "e2e-switch--"+frames().Spec.ChannelTo
 	start = time.Now()
 	kubectl(codecoTopology(worse, "5M"), "apply", "-f", "-")
 	c.eventually("it is planned anew", func() bool {
+		if linked {
+			c.findLinksValid()
+		}
+		c.nudge("swm-report")
 		now := hash()
 		return now != "" && now != before && running()
 	})
@@ -161,4 +179,18 @@ func TestACodecoApp(t *testing.T) {
 			return err == nil && len(out) == 0
 		})
 	}
+}
+
+// found reports whether there is an application of the name, which the test is about from then on.
+func (c *continuum) found(name string) bool {
+	c.t.Helper()
+	var all []api.Application
+	require.Equal(c.t, http.StatusOK, c.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups", "", &all))
+	for i := range all {
+		if all[i].Name == name {
+			c.id, c.namespace = all[i].ID, all[i].Namespace
+			return true
+		}
+	}
+	return false
 }

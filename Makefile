@@ -113,8 +113,9 @@ e2e-zenoh: $(ZENOH)/node_modules ## compare key expressions with Zenoh's own cod
 FAULTS := $(GO) test -timeout 240m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
 
 .PHONY: faults
-faults: ## kill the functions at every boundary (make test does so at some)
-	LITTORAL_FAULTS=all $(FAULTS)
+faults: PART ?= all
+faults: ## kill the functions at every boundary (make test does so at some; PART=2/8 does the second eighth)
+	LITTORAL_FAULTS=$(PART) $(FAULTS)
 
 .PHONY: walks
 walks: ## run five hundred random sequences of actions on the whole system (make test runs a few)

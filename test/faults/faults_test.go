@@ -7,7 +7,8 @@
 // delivers again, and the sweep publishes events that were left in the outbox. After each step the state must equal that
 // of the run without faults. In the end every event is delivered three more times in reversed order, which must change nothing.
 //
-// "go test" does some of the runs; LITTORAL_FAULTS=all (make faults) does all, and a number so many of each chain.
+// "go test" does some of the runs; LITTORAL_FAULTS=all (make faults) does all, 2/8 the second
+// eighth of all, and a number so many of each chain.
 package faults_test
 
 import (
@@ -102,24 +103,38 @@ func sweep(t *testing.T, open func(*testing.T) *world, chain func(*world, func(s
 }
 
 // schedule says for each run at which boundary of each step the functions are killed, so that all runs together cover all
-// boundaries, each once, or as many as fit into fewer runs: all or the number asked for, or else the number given.
+// boundaries, each once, or as many as fit into fewer runs: all, a part of all such as 2/8, or the number asked for, or else
+// the number given.
 func schedule(t *testing.T, asked string, boundaries map[string]int, runs int) (plans []map[string]int) {
 	t.Helper()
 	most := 0
 	for _, n := range boundaries {
 		most = max(most, n)
 	}
-	switch asked {
-	case "":
-	case "all":
+	const want = "LITTORAL_FAULTS is all, a part of all (2/8), or the number of runs"
+	part, parts := 1, 1
+	first, second, divided := strings.Cut(asked, "/")
+	switch {
+	case asked == "":
+	case asked == "all":
+		runs = most
+	case divided:
+		var err, err2 error
+		part, err = strconv.Atoi(first)
+		parts, err2 = strconv.Atoi(second)
+		require.NoError(t, errors.Join(err, err2), want)
+		require.True(t, 1 <= part && part <= parts, want)
 		runs = most
 	default:
 		var err error
 		runs, err = strconv.Atoi(asked)
-		require.NoError(t, err, "LITTORAL_FAULTS is all, or the number of runs")
+		require.NoError(t, err, want)
 	}
 	runs = min(runs, most)
 	for r := range runs {
+		if r%parts != part-1 {
+			continue
+		}
 		plan := map[string]int{}
 		for step, n := range boundaries {
 			if share := func(r int) int { return r * n / runs }; share(r+1) > share(r) {
@@ -146,6 +161,11 @@ func TestScheduleCoversEachBoundaryOnce(t *testing.T) {
 		require.Equal(t, 1, n, at)
 	}
 	require.Equal(t, []map[string]int{{"submit": 1, "drain": 1}, {"submit": 4, "drain": 2, "look": 1}}, schedule(t, "2", steps, sampled))
+	var parts []map[string]int
+	for _, part := range []string{"1/3", "2/3", "3/3"} {
+		parts = append(parts, schedule(t, part, steps, sampled)...)
+	}
+	require.ElementsMatch(t, plans, parts)
 }
 
 func sum(boundaries map[string]int) (total int) {

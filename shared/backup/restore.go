@@ -222,13 +222,30 @@ func (b *backup) fill(ctx context.Context, databaseURL string) error {
 		if _, err := tx.Exec(ctx, `truncate `+strings.Join(names, ", ")); err != nil { // some migrations add rows
 			return err
 		}
+		// What triggers keep is in the backup as well.
+		if err := triggers(ctx, tx, "disable", names); err != nil {
+			return err
+		}
 		for _, t := range b.manifest.Tables {
 			if err := b.fillTable(ctx, tx, t); err != nil {
 				return fmt.Errorf("%s: %w", t.Name, err)
 			}
 		}
+		if err := triggers(ctx, tx, "enable", names); err != nil {
+			return err
+		}
 		return advance(ctx, tx, b.manifest.Sequences)
 	})
+}
+
+// triggers enables or disables those of the tables.
+func triggers(ctx context.Context, tx pgx.Tx, what string, tables []string) error {
+	for _, name := range tables {
+		if _, err := tx.Exec(ctx, "alter table "+name+" "+what+" trigger user"); err != nil {
+			return fmt.Errorf("%s triggers of %s: %w", what, name, err)
+		}
+	}
+	return nil
 }
 
 func (b *backup) fillTable(ctx context.Context, tx pgx.Tx, t Table) error {

@@ -22,11 +22,18 @@ import (
 // numbers instead of parsing documents.
 const (
 	// The nodes table has the time of the newest telemetry, which is the only thing that is written on each tick.
-	selectPlaces = `select p.cluster_key, p.node_key, p.cluster, p.node, n.last_seen, p.engine, p.architecture, p.schedulable,
+	selectPlaces = placesColumns + placesOrder
+
+	// The same of some, by name.
+	selectPlacesAt = placesColumns + `where (p.cluster, p.node) in (select * from unnest($1::text[], $2::text[]))
+` + placesOrder
+
+	placesColumns = `select p.cluster_key, p.node_key, p.cluster, p.node, n.last_seen, p.engine, p.architecture, p.schedulable,
 p.cores, p.memory, p.gpus, p.storage, p.cpu_percent, p.memory_percent, p.used_memory, p.free_memory, p.watts, p.sca,
 p.forecast_cpu, p.forecast_memory, p.labels, p.devices, p.pods, p.hearing
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
-order by p.cluster collate "C", p.node collate "C"`
+`
+	placesOrder = `order by p.cluster collate "C", p.node collate "C"`
 
 	selectClusters = `select key, body from topology_clusters`
 
@@ -38,6 +45,13 @@ from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 	// What Save compares with.
 	selectStored = `select cluster_key, node_key, cluster, node, digest, written_at,
 cpu_percent, memory_percent, used_memory, free_memory, watts, forecast_cpu, forecast_memory, told from topology_nodes`
+
+	// The same, of nodes that have one of the keys or one of the names.
+	selectStoredOf = selectStored + `
+where (cluster_key, node_key) in (select * from unnest($1::text[], $2::text[]))
+or (cluster, node) in (select * from unnest($3::text[], $4::text[]))`
+
+	selectStoredNames = `select cluster_key, node_key, cluster, node from topology_nodes`
 
 	upsertPlaces = `insert into topology_nodes (cluster_key, node_key, cluster, node, digest, written_at, engine, architecture,
 	schedulable, cores, memory, gpus, storage, cpu_percent, memory_percent, used_memory, free_memory, watts, sca,
@@ -324,6 +338,20 @@ type Inventory struct {
 
 // ReadInventory returns the topology saved last. The error is that of Current.
 func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
+	return readInventory(ctx, q, selectPlaces)
+}
+
+// ReadInventoryAt is ReadInventory of the nodes with these names alone, each with its cluster. Those that there are not are
+// left out.
+func ReadInventoryAt(ctx context.Context, q store.Querier, names [][2]string) (*Inventory, error) {
+	clusters, nodes := make([]string, len(names)), make([]string, len(names))
+	for i, name := range names {
+		clusters[i], nodes[i] = name[0], name[1]
+	}
+	return readInventory(ctx, q, selectPlacesAt, clusters, nodes)
+}
+
+func readInventory(ctx context.Context, q store.Querier, places string, args ...any) (*Inventory, error) {
 	h, err := readHead(ctx, q)
 	if err != nil {
 		return nil, err
@@ -333,7 +361,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.Query(ctx, selectPlaces)
+	rows, err := q.Query(ctx, places, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
@@ -400,13 +428,37 @@ func (s *stored) current(p *Place, digest int64, at time.Time) bool {
 	return s.digest == digest && s.readings.near(readingsOf(p.At)) && at.Sub(s.written) < displayAge
 }
 
-func readStored(ctx context.Context, tx *store.Tx) (map[[2]string]*stored, error) {
-	rows, err := tx.Query(ctx, selectStored)
+// readStored reads the rows, by key. Of nodes that a part is not about it has only the names.
+func readStored(ctx context.Context, tx *store.Tx, places []Place, part *Part) (map[[2]string]*stored, error) {
+	all := map[[2]string]*stored{}
+	statement, args := selectStored, []any(nil)
+	if part != nil {
+		var ck, nk, c, n []string
+		for i := range places {
+			if p := &places[i]; part.has(p) {
+				ck, nk, c, n = append(ck, p.ClusterKey), append(nk, p.NodeKey), append(c, p.Cluster), append(n, p.Node)
+			}
+		}
+		statement, args = selectStoredOf, []any{ck, nk, c, n}
+		rows, err := tx.Query(ctx, selectStoredNames)
+		if err != nil {
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		}
+		var s stored
+		_, err = pgx.ForEachRow(rows, []any{&s.clusterKey, &s.nodeKey, &s.cluster, &s.node}, func() error {
+			one := s
+			all[[2]string{s.clusterKey, s.nodeKey}] = &one
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		}
+	}
+	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
 	defer rows.Close()
-	all := map[[2]string]*stored{}
 	for rows.Next() {
 		s := &stored{}
 		r := &s.readings

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -441,6 +442,7 @@ cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available"
 		require.Equal(w.t, wanted, w.copies())
 	}
 	w.checkRules()
+	applicationtest.RequireReservations(w.t, w.DB)
 	broken, err := store.Collect(w.t.Context(), w.DB, "read history", pgx.RowTo[string], `select h::text from (
   select *, lag(to_state) over job as before, lead(id) over job is null as last from history
   where event like 'job.%' window job as (partition by job_id order by id)) h left join jobs j on j.id = h.job_id

@@ -26,10 +26,33 @@ type World struct {
 	DB *store.DB
 }
 
-// New returns a world with an empty database.
+// New returns a world with an empty database. When the test ends, what is reserved must be what its jobs reserve.
 func New(t testing.TB) World {
 	t.Helper()
-	return World{t, storetest.New(t)}
+	w := World{t, storetest.New(t)}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			RequireReservations(t, w.DB)
+		}
+	})
+	return w
+}
+
+// wrongReservations finds the nodes of which something else is noted as reserved than their jobs reserve.
+const wrongReservations = `with held as (
+  select cluster, node, count(*), sum(cpu_milli), sum(memory_bytes), count(*) filter (where cpu_milli = 0),
+    count(*) filter (where memory_bytes = 0), count(*) filter (where devices <> '{}')
+  from jobs where cluster <> '' and not (state = 'Finished' and (type = 'DeleteDeployment' or owner_id = '')) group by cluster, node)
+select coalesce(string_agg(w, ', '), '') from (
+  select 'noted: ' || r::text from (table node_reservations except table held) r
+  union all select 'held: ' || r::text from (table held except table node_reservations) r) wrong (w)`
+
+// RequireReservations fails the test if what is noted as reserved on nodes is not what jobs reserve there.
+func RequireReservations(t testing.TB, q store.Querier) {
+	t.Helper()
+	var wrong string
+	require.NoError(t, q.QueryRow(context.Background(), wrongReservations).Scan(&wrong))
+	require.Empty(t, wrong)
 }
 
 // lease is that of jobs in these tests.

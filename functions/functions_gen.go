@@ -177,6 +177,7 @@ import (
 	pdlcfederationput "github.com/littoral-project/littoral/functions/pdlc/federation-put"
 	pdlcfederationround "github.com/littoral-project/littoral/functions/pdlc/federation-round"
 	pdlcfederationupdate "github.com/littoral-project/littoral/functions/pdlc/federation-update"
+	pdlcgenerate "github.com/littoral-project/littoral/functions/pdlc/generate"
 	pdlcjudge "github.com/littoral-project/littoral/functions/pdlc/judge"
 	pdlcparticipate "github.com/littoral-project/littoral/functions/pdlc/participate"
 	pdlcpipelinedelete "github.com/littoral-project/littoral/functions/pdlc/pipeline-delete"
@@ -439,6 +440,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-put":                 function.NewEntry("pdlc-federation-put", pdlcfederationput.Spec, pdlcfederationput.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-round":               function.NewEntry("pdlc-federation-round", pdlcfederationround.Spec, pdlcfederationround.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-update":              function.NewEntry("pdlc-federation-update", pdlcfederationupdate.Spec, pdlcfederationupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-generate":                       function.NewEntry("pdlc-generate", pdlcgenerate.Spec, pdlcgenerate.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-judge":                          function.NewEntry("pdlc-judge", pdlcjudge.Spec, pdlcjudge.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-participate":                    function.NewEntry("pdlc-participate", pdlcparticipate.Spec, pdlcparticipate.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-delete":                function.NewEntry("pdlc-pipeline-delete", pdlcpipelinedelete.Spec, pdlcpipelinedelete.New),

@@ -103,8 +103,10 @@ import (
 	mdmconnectorlist "github.com/littoral-project/littoral/functions/mdm/connector-list"
 	mdmconnectorput "github.com/littoral-project/littoral/functions/mdm/connector-put"
 	mdmcypher "github.com/littoral-project/littoral/functions/mdm/cypher"
+	mdmdatasets "github.com/littoral-project/littoral/functions/mdm/datasets"
 	mdmentityfind "github.com/littoral-project/littoral/functions/mdm/entity-find"
 	mdmfollow "github.com/littoral-project/littoral/functions/mdm/follow"
+	mdmfreshness "github.com/littoral-project/littoral/functions/mdm/freshness"
 	mdmhome "github.com/littoral-project/littoral/functions/mdm/home"
 	mdmnodelist "github.com/littoral-project/littoral/functions/mdm/node-list"
 	mdmobserve "github.com/littoral-project/littoral/functions/mdm/observe"
@@ -177,6 +179,7 @@ import (
 	pdlcfederationput "github.com/littoral-project/littoral/functions/pdlc/federation-put"
 	pdlcfederationround "github.com/littoral-project/littoral/functions/pdlc/federation-round"
 	pdlcfederationupdate "github.com/littoral-project/littoral/functions/pdlc/federation-update"
+	pdlcgenerate "github.com/littoral-project/littoral/functions/pdlc/generate"
 	pdlcjudge "github.com/littoral-project/littoral/functions/pdlc/judge"
 	pdlcparticipate "github.com/littoral-project/littoral/functions/pdlc/participate"
 	pdlcpipelinedelete "github.com/littoral-project/littoral/functions/pdlc/pipeline-delete"
@@ -365,8 +368,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-list":                  function.NewEntry("mdm-connector-list", mdmconnectorlist.Spec, mdmconnectorlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-put":                   function.NewEntry("mdm-connector-put", mdmconnectorput.Spec, mdmconnectorput.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-cypher":                          function.NewEntry("mdm-cypher", mdmcypher.Spec, mdmcypher.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-datasets":                        function.NewEntry("mdm-datasets", mdmdatasets.Spec, mdmdatasets.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-entity-find":                     function.NewEntry("mdm-entity-find", mdmentityfind.Spec, mdmentityfind.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-follow":                          function.NewEntry("mdm-follow", mdmfollow.Spec, mdmfollow.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-freshness":                       function.NewEntry("mdm-freshness", mdmfreshness.Spec, mdmfreshness.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-home":                            function.NewEntry("mdm-home", mdmhome.Spec, mdmhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-node-list":                       function.NewEntry("mdm-node-list", mdmnodelist.Spec, mdmnodelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-observe":                         function.NewEntry("mdm-observe", mdmobserve.Spec, mdmobserve.New),
@@ -439,6 +444,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-put":                 function.NewEntry("pdlc-federation-put", pdlcfederationput.Spec, pdlcfederationput.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-round":               function.NewEntry("pdlc-federation-round", pdlcfederationround.Spec, pdlcfederationround.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-federation-update":              function.NewEntry("pdlc-federation-update", pdlcfederationupdate.Spec, pdlcfederationupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/pdlc-generate":                       function.NewEntry("pdlc-generate", pdlcgenerate.Spec, pdlcgenerate.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-judge":                          function.NewEntry("pdlc-judge", pdlcjudge.Spec, pdlcjudge.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-participate":                    function.NewEntry("pdlc-participate", pdlcparticipate.Spec, pdlcparticipate.New),
 	"github.com/littoral-project/littoral/functions/cmd/pdlc-pipeline-delete":                function.NewEntry("pdlc-pipeline-delete", pdlcpipelinedelete.Spec, pdlcpipelinedelete.New),

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,33 +38,12 @@ func (c *generateCommand) Run(s *session) error {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil { // for everyone to read
 		return err
 	}
-	events, err := w.Events(1000)
-	if err != nil {
-		return err
-	}
-	objects, err := w.Run(c.For, c.Step).Objects()
-	if err != nil {
-		return err
-	}
-	files := []generated{
-		{"taxonomy.json", of(w.Taxonomy)},
-		{"network.json", of(w.NetworkTopology)},
-		{"topology.json", of(func() ([]byte, error) { return w.TopologyJSON(c.LegacyFaults) })},
-		{"codecoapps.yaml", of(w.CodecoApps)},
-		{"data.csv", func(to io.Writer) error { return w.Run(c.For, c.Step).WriteCSV(to, c.LegacyFaults) }},
-		{"metrics.prom", func(to io.Writer) error { return w.Run(c.For, c.Step).WriteMetrics(to) }},
-	}
-	for i, list := range events {
-		files = append(files, generated{fmt.Sprintf("events-%d.json", i+1), of(func() ([]byte, error) { return list, nil })})
-	}
-	for _, plural := range []string{"acm-mons", "mdm-mons", "netma-mons"} {
-		files = append(files, generated{plural + ".yaml", of(func() ([]byte, error) { return objects[plural], nil })})
-	}
+	files := w.Files(generator.Measured{For: c.For, Step: c.Step, Legacy: c.LegacyFaults})
 	made := make([]madeFile, len(files))
 	names, rows := make([]string, len(files)), make([][]string, len(files))
 	for i, f := range files {
-		m := madeFile{File: filepath.Join(c.Out, f.name)}
-		if m.Bytes, err = f.create(c.Out); err != nil {
+		m := madeFile{File: filepath.Join(c.Out, f.Name)}
+		if m.Bytes, err = create(f, c.Out); err != nil {
 			return err
 		}
 		size := float64(m.Bytes)
@@ -88,31 +66,14 @@ func (generateCommand) Help() string {
 	return "With -o name it prints the paths of the files that it has written.\n\nExample: littoral generate --nodes 12 --out world"
 }
 
-// generated is a file that is made.
-type generated struct {
-	name  string
-	write func(io.Writer) error
-}
-
-// of writes what is made at once.
-func of(build func() ([]byte, error)) func(io.Writer) error {
-	return func(to io.Writer) error {
-		text, err := build()
-		if err != nil {
-			return err
-		}
-		_, err = to.Write(text)
-		return err
-	}
-}
-
-func (g generated) create(dir string) (size int64, err error) {
-	file, err := os.Create(filepath.Join(dir, g.name))
+// create writes a file of a world.
+func create(f generator.File, dir string) (size int64, err error) {
+	file, err := os.Create(filepath.Join(dir, f.Name))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := g.write(file); err != nil {
+	if err := f.Write(file); err != nil {
 		return 0, err
 	}
 	return file.Seek(0, io.SeekCurrent)

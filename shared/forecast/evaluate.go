@@ -26,66 +26,88 @@ type Interval struct {
 // At returns the half width h steps ahead, counted from 0; beyond those that were measured it is that of the last one.
 func (i Interval) At(h int) float64 { return i.Half[min(h, len(i.Half)-1)] }
 
-// evaluated is one forecast beside what came.
-func evaluated(m Model, values []float64, from, to, horizon int, each func(h int, want, got float64)) error {
-	n := 0
-	for at := from; at+horizon <= to; at++ {
-		if !finite(values[at-1]) {
-			continue // nobody would forecast from a gap
-		}
-		next, err := m.Forecast(values[:at], horizon)
-		if err != nil {
-			return err
-		}
-		for h, got := range next {
-			if want := values[at+h]; finite(want) {
-				each(h, want, got)
-				n++
+// comparisons calls each with every forecast beside what came, h steps ahead.
+type comparisons func(each func(column, h int, want, got float64)) error
+
+// forecasts are those from each value between two indexes.
+func forecasts(m Model, values []float64, from, to, horizon int) comparisons {
+	return func(each func(column, h int, want, got float64)) error {
+		n := 0
+		for at := from; at+horizon <= to; at++ {
+			if !finite(values[at-1]) {
+				continue // nobody would forecast from a gap
+			}
+			next, err := m.Forecast(values[:at], horizon)
+			if err != nil {
+				return err
+			}
+			for h, got := range next {
+				if want := values[at+h]; finite(want) {
+					each(0, h, want, got)
+					n++
+				}
 			}
 		}
+		return enough(n, from, to, horizon)
 	}
+}
+
+func enough(n, from, to, horizon int) error {
 	if n == 0 {
 		return fmt.Errorf("%w: no forecast of %d steps between value %d and value %d", ErrShort, horizon, from, to)
 	}
 	return nil
 }
 
+// tally adds up errors.
+type tally struct {
+	sum, squares float64
+	n, within    int
+}
+
+// add counts a forecast h steps ahead; unit is what the errors are told in.
+func (t *tally) add(want, got, unit float64, h int, i Interval) {
+	miss := math.Abs(want - got)
+	t.sum += miss * unit
+	t.squares += miss * unit * miss * unit
+	t.n++
+	if len(i.Half) > 0 && miss <= i.At(h) {
+		t.within++
+	}
+}
+
+func (t *tally) errors(i Interval) Errors {
+	n := float64(t.n)
+	e := Errors{MAE: t.sum / n, MSE: t.squares / n, Coverage: math.NaN(), N: t.n}
+	if len(i.Half) > 0 {
+		e.Coverage = float64(t.within) / n
+	}
+	return e
+}
+
 // Evaluate forecasts from each value between the indexes from and to, and compares. The model must not have seen these
 // values. An interval without Half is not judged.
 func Evaluate(m Model, values []float64, from, to, horizon int, i Interval) (Errors, error) {
-	var e Errors
-	within := 0
-	err := evaluated(m, values, from, to, horizon, func(h int, want, got float64) {
-		miss := math.Abs(want - got)
-		e.MAE += miss
-		e.MSE += miss * miss
-		e.N++
-		if len(i.Half) > 0 && miss <= i.At(h) {
-			within++
-		}
-	})
+	var t tally
+	err := forecasts(m, values, from, to, horizon)(func(_, h int, want, got float64) { t.add(want, got, 1, h, i) })
 	if err != nil {
 		return Errors{}, err
 	}
-	e.MAE /= float64(e.N)
-	e.MSE /= float64(e.N)
-	e.Coverage = math.NaN()
-	if len(i.Half) > 0 {
-		e.Coverage = float64(within) / float64(e.N)
-	}
-	return e, nil
+	return t.errors(i), nil
 }
 
 // Measure returns the interval of that probability from the errors between the indexes from and to, which the model must
 // not have seen.
 func Measure(m Model, values []float64, from, to, horizon int, probability float64) (Interval, error) {
+	return measured(forecasts(m, values, from, to, horizon), horizon, probability)
+}
+
+func measured(all comparisons, horizon int, probability float64) (Interval, error) {
 	if probability <= 0 || probability >= 1 {
 		return Interval{}, fmt.Errorf("the probability must be between 0 and 1, it is %g", probability)
 	}
 	misses := make([][]float64, horizon)
-	err := evaluated(m, values, from, to, horizon, func(h int, want, got float64) {
-		misses[h] = append(misses[h], math.Abs(want-got))
-	})
+	err := all(func(_, h int, want, got float64) { misses[h] = append(misses[h], math.Abs(want-got)) })
 	if err != nil {
 		return Interval{}, err
 	}

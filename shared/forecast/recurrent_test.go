@@ -17,7 +17,7 @@ func TestGradientsAreThoseOfTheError(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(1, 2))
 			m := &network{Lags: 5, Ahead: 3, Gates: gates, Scale: scale{0, 1}}
-			for range gates * stateSize * rowSize {
+			for range cellWeights(gates, 1) {
 				m.Weights = append(m.Weights, r.NormFloat64()/4)
 			}
 			for range m.Ahead * (stateSize + 1) {
@@ -35,7 +35,7 @@ func TestGradientsAreThoseOfTheError(t *testing.T) {
 			}
 			miss()
 			p.backward(want)
-			for _, part := range []struct{ weights, gradient []float64 }{{m.Weights, p.weights}, {m.Head, p.head}} {
+			for _, part := range []struct{ weights, gradient []float64 }{{m.Weights, p.way.gradient}, {m.Head, p.head}} {
 				for i := range part.weights {
 					const little = 1e-5
 					was := part.weights[i]

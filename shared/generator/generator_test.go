@@ -228,3 +228,29 @@ func TestOptions(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+// TestFilesAreAllThereIs: each is written, and together the events are those of the world.
+func TestFilesAreAllThereIs(t *testing.T) {
+	t.Parallel()
+	o := generator.Default()
+	o.Nodes, o.Applications = 420, 30
+	w, err := generator.New(o)
+	require.NoError(t, err)
+	lists, err := w.Events(1000)
+	require.NoError(t, err)
+	require.Greater(t, len(lists), 1)
+	var names []string
+	events := 0
+	for _, f := range w.Files(generator.Measured{For: 3 * time.Minute, Step: time.Minute}) {
+		names = append(names, f.Name)
+		var text bytes.Buffer
+		require.NoError(t, f.Write(&text), f.Name)
+		require.NotEmpty(t, text.Bytes(), f.Name)
+		if strings.HasPrefix(f.Name, "events-") {
+			require.Equal(t, lists[events], text.Bytes())
+			events++
+		}
+	}
+	require.Equal(t, len(lists), events)
+	require.Subset(t, names, []string{"taxonomy.json", "data.csv", "metrics.prom", "acm-mons.yaml", "mdm-mons.yaml", "netma-mons.yaml"})
+}

@@ -195,6 +195,18 @@ func (s *Simulation) Present(n *Node) bool {
 	return !n.Late || s.At.Sub(s.World.Options.Start)*3 >= s.end.Sub(s.World.Options.Start)
 }
 
+// Load is the share of its cpu and of its memory that a node uses, and the watts that it draws.
+func (s *Simulation) Load(n *Node) (cpu, memory, watts float64) {
+	at := s.nodes[n.Index]
+	return at.cpu, at.memory, n.Idle + (n.Peak-n.Idle)*at.cpu
+}
+
+// Used is the share of a link's bandwidth that is in use, and its round trip; down says that it has failed.
+func (s *Simulation) Used(l *Link) (used float64, rtt time.Duration, down bool) {
+	at := s.edges[l.Index]
+	return at.used, at.rtt, at.down > 0
+}
+
 // columns are the metrics of CODECO's tables, in the order of data.csv.
 var columns = []string{
 	"cpu", "mem", "node_failure", "node_energy", "node_sec", "link_id", "link_failure", "node_net_failure", "ebw", "ibw", "latency",

@@ -246,7 +246,11 @@ const (
 // foresee asks for the series and forecasts each. A model's forecast is used only while it beats both naive kinds on the
 // last day of that series; else the better naive one is.
 func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now time.Time) ([]foreseen, error) {
-	m, learnt, err := c.Models.open(ctx, c.DB, f.Model)
+	m, err := GetModel(ctx, c.DB, f.Model)
+	if err != nil {
+		return nil, err
+	}
+	foreseer, err := c.foreseer(ctx, f, m)
 	if err != nil {
 		return nil, err
 	}
@@ -258,9 +262,9 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 	}
 	step := time.Duration(f.Step) * time.Second
 	day := forecast.Series{Step: step}.Day()
-	points := max(f.Sequence, learnt.Needs())
+	points := max(f.Sequence, foreseer.needs())
 	if judge {
-		points = max(points, day+max(day, learnt.Needs())+f.Ahead)
+		points = max(points, day+max(day, foreseer.needs())+f.Ahead)
 	}
 	points = min(points, telemetry.MaxPoints-1)
 	end := now.UTC().Truncate(step)
@@ -272,6 +276,9 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 		return nil, problem.New(problem.Invalid, "telemetry has no series for %s", problem.Brief(f.Query, 200))
 	case len(found) > MaxSeries:
 		return nil, problem.New(problem.Invalid, "telemetry has %d series for %s, at most %d are possible", len(found), problem.Brief(f.Query, 200), MaxSeries)
+	}
+	if err := foreseer.look(ctx, c.Telemetry, end.Add(-time.Duration(points)*step), end, step); err != nil {
+		return nil, err
 	}
 	var values []foreseen
 	seen := map[string]bool{}
@@ -287,9 +294,9 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 			return nil, problem.New(problem.Invalid, "two series of the query have the same labels once those of the metric are added")
 		}
 		seen[text(labels)] = true
-		s, err := regular(one, step)
-		if err != nil || end.Sub(s.Start.Add(time.Duration(len(s.Values)-1)*step)) > tooOld*step {
-			continue // only gaps, or it has ended
+		s, learnt, unit, err := foreseer.of(one, step)
+		if err != nil || learnt == nil || end.Sub(s.Start.Add(time.Duration(len(s.Values)-1)*step)) > tooOld*step {
+			continue // only gaps, it has ended, or the model does not know it
 		}
 		before, is := known[text(labels)]
 		var j judgement
@@ -297,7 +304,7 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 			j = kept(before, m, learnt, day)
 		} else {
 			judged++
-			j = judgeOn(m, learnt, s, day, f.Ahead, now)
+			j = judgeOn(m, learnt, s, day, f.Ahead, m.Interval.At(f.Ahead-1)*unit, now)
 		}
 		next, err := j.chosenModel.Forecast(s.Values, f.Ahead)
 		if err != nil && !forecast.IsNaive(j.source) { // too short for the model, perhaps
@@ -349,10 +356,11 @@ func kept(v Value, m *Model, learnt forecast.Model, day int) judgement {
 	return j
 }
 
-// judgeOn compares the model with the naive kinds on the last day of a series, or on what there is of it.
-func judgeOn(m *Model, learnt forecast.Model, s forecast.Series, day, ahead int, now time.Time) judgement {
+// judgeOn compares the model with the naive kinds on the last day of a series, or on what there is of it. half is the interval's
+// where that is too little.
+func judgeOn(m *Model, learnt forecast.Model, s forecast.Series, day, ahead int, half float64, now time.Time) judgement {
 	last, yesterday := naive(day)
-	j := judgement{source: forecast.LastValue{}.Name(), lastValue: last, chosenModel: last, at: &now, half: m.Interval.At(ahead - 1)}
+	j := judgement{source: forecast.LastValue{}.Name(), lastValue: last, chosenModel: last, at: &now, half: half}
 	to := len(s.Values)
 	from := max(1, to-max(day, fewestValues))
 	measure := func(model forecast.Model) (mae float64, half float64, ok bool) {

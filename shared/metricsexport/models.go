@@ -44,6 +44,8 @@ type About struct {
 	Naive map[string]forecast.Errors `json:"naive"`
 	// Better is whether it beats the naive kinds there are.
 	Better bool `json:"better_than_naive"`
+	// Graph is what a model of a graph knows; its errors and interval are in standard deviations of each series.
+	Graph *KnownGraph `json:"graph,omitempty"`
 	// Tried are the mean absolute errors of all kinds among which it was chosen, or why one could not be trained.
 	Tried map[string]any `json:"tried,omitempty"`
 }
@@ -126,26 +128,47 @@ func (s Models) Check() error {
 
 func key(name string, version int) string { return fmt.Sprintf("models/%s/%d.json", name, version) }
 
-// Load reads what a model has learnt.
+// Load reads what a model of one series has learnt. The error is Invalid for one of a graph.
 func (s Models) Load(ctx context.Context, m *Model) (forecast.Model, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
+	if m.Graph != nil {
+		return nil, problem.New(problem.Invalid, "the model %s foresees the %d nodes of a graph together, not one series", m.Tag, len(m.Graph.Nodes))
 	}
 	kind, err := forecast.KindOf(m.Kind)
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.objects.Get(ctx, key(m.Name, m.Version))
-	if problem.KindOf(err) == problem.NotFound {
-		return nil, problem.Wrap(problem.Unavailable, err, "the model %s is not in the object store", m.Tag)
-	}
+	data, err := s.learnt(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	return kind.Decode(data)
 }
 
-func (s Models) save(ctx context.Context, name string, version int, m forecast.Model) error {
+// loadGraph reads what a model of a graph has learnt.
+func (s Models) loadGraph(ctx context.Context, m *Model) (forecast.GraphModel, error) {
+	kind, err := forecast.GraphKindOf(m.Kind)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.learnt(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return kind.Decode(data)
+}
+
+func (s Models) learnt(ctx context.Context, m *Model) ([]byte, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	data, err := s.objects.Get(ctx, key(m.Name, m.Version))
+	if problem.KindOf(err) == problem.NotFound {
+		err = problem.Wrap(problem.Unavailable, err, "the model %s is not in the object store", m.Tag)
+	}
+	return data, err
+}
+
+func (s Models) save(ctx context.Context, name string, version int, m any) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the model: %w", err)

@@ -74,7 +74,7 @@ func plain(list []*float64) []float64 {
 	return values
 }
 
-const mostInputs = 100
+const mostInputs = forecast.MaxNodes * forecast.MaxMetrics
 
 func (q *Question) complete() error {
 	var faults problem.Faults
@@ -130,7 +130,14 @@ func (s Models) Predict(ctx context.Context, db *store.DB, q Question) (any, err
 	if err := q.complete(); err != nil {
 		return nil, err
 	}
-	m, learnt, err := s.open(ctx, db, q.Tag)
+	m, err := GetModel(ctx, db, q.Tag)
+	if err != nil {
+		return nil, err
+	}
+	if m.Graph != nil {
+		return s.predictGraph(ctx, m, q)
+	}
+	learnt, err := s.Load(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -181,17 +188,23 @@ func predict(m *Model, learnt forecast.Model, past []float64, q Question) (*Pred
 	if err != nil {
 		return nil, err
 	}
-	p := &Prediction{Value: next[0], Confidence: 100 * m.Test.Coverage, Steps: make([]Step, len(next))}
-	for h, v := range next {
-		half := m.Interval.At(h)
-		p.Steps[h] = Step{v, v - half, v + half}
-	}
-	p.Interval = fmt.Sprintf("%v to %v", p.Steps[0].Lower, p.Steps[0].Upper)
+	p := foretold(m, next, 1)
 	if q.Explain {
 		lags := min(m.Options.Lags, len(past))
 		p.Influence, err = forecast.Influence(learnt, past, lags, q.Horizon)
 	}
 	return p, err
+}
+
+// foretold is what a model foresees, with its interval in a unit.
+func foretold(m *Model, next []float64, unit float64) *Prediction {
+	p := &Prediction{Value: next[0], Confidence: 100 * m.Test.Coverage, Steps: make([]Step, len(next))}
+	for h, v := range next {
+		half := m.Interval.At(h) * unit
+		p.Steps[h] = Step{v, v - half, v + half}
+	}
+	p.Interval = fmt.Sprintf("%v to %v", p.Steps[0].Lower, p.Steps[0].Upper)
+	return p
 }
 
 // Drifted reports whether one of the series is no longer what the model has learnt: more of its values are outside of the

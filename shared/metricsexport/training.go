@@ -42,6 +42,7 @@ type Order struct {
 	Step    int        `json:"step_in_seconds"`
 	Window  int        `json:"window_in_seconds"`
 	Values  []*float64 `json:"values"` // instead of a query, in ascending time; null is a gap
+	Graph   *Graph     `json:"graph"`  // instead of both: the nodes of a network, all at once
 	Horizon int        `json:"horizon"`
 	Seed    uint64     `json:"seed"`
 }
@@ -95,6 +96,9 @@ func (o Order) Check() error { return o.complete() }
 // HeldBack returns the errors of another model on the values that a training held back, as telemetry has them now. The error is
 // NotFound for a model that is not there, Invalid where the values are too few for it.
 func (t Trainer) HeldBack(ctx context.Context, of *Training, tag string) (forecast.Errors, error) {
+	if of.order.Graph != nil {
+		return t.heldBackGraph(ctx, &of.order, tag)
+	}
 	m, learnt, err := t.Models.open(ctx, t.DB, tag)
 	if err != nil {
 		return forecast.Errors{}, err
@@ -103,7 +107,7 @@ func (t Trainer) HeldBack(ctx context.Context, of *Training, tag string) (foreca
 	if err != nil {
 		return forecast.Errors{}, err
 	}
-	options := forecast.Options{Lags: of.order.StepsBack, Horizon: of.order.Horizon, Test: *of.order.TestSize}
+	options := of.order.options()
 	_, from := options.Split(len(s.Values))
 	e, err := forecast.Evaluate(learnt, s.Values, from, len(s.Values), options.Horizon, forecast.Interval{})
 	if errors.Is(err, forecast.ErrShort) {
@@ -124,7 +128,11 @@ func (o *Order) complete() error {
 		faults.Add("model_name", 0, "is no name: letters, digits, _, - and ., at most 100, and a letter or digit first")
 	}
 	if !strings.EqualFold(o.ModelType, autoKind) {
-		if _, err := kindOf(o.ModelType, o); err != nil {
+		known := o.known
+		if o.Graph != nil {
+			known = o.knownForGraphs
+		}
+		if err := known(); err != nil {
 			faults.Add("model_type", 0, "%v", err)
 		}
 	}
@@ -154,18 +162,37 @@ func (o *Order) complete() error {
 		faults.Add("dataset_name", 0, "names a file of another service: give telemetry_metric or values")
 	}
 	switch {
+	case o.Graph != nil:
+		o.Graph.complete(&faults)
+		if o.Query != "" || o.Values != nil {
+			faults.Add("graph", 0, "does not go together with telemetry_metric or values")
+		}
+		o.completeWindow(in)
 	case o.Query == "" && o.Values == nil:
-		faults.Add("telemetry_metric", 0, "is missing: a query, or values")
+		faults.Add("telemetry_metric", 0, "is missing: a query, values or a graph")
 	case o.Query != "" && o.Values != nil:
 		faults.Add("values", 0, "do not go together with telemetry_metric")
 	case o.Values != nil:
 		in("values", len(o.Values), fewestValues, mostValues)
 	default:
 		checkQuery("telemetry_metric", o.Query, &faults)
-		o.Window = cmp.Or(o.Window, min(7*86400, telemetry.MaxPoints*o.Step))
-		in("window_in_seconds", o.Window, fewestValues*o.Step, telemetry.MaxPoints*o.Step)
+		o.completeWindow(in)
 	}
 	return faults.Err("the training is not understood")
+}
+
+func (o *Order) completeWindow(in func(path string, value, low, high int)) {
+	o.Window = cmp.Or(o.Window, min(7*86400, telemetry.MaxPoints*o.Step))
+	in("window_in_seconds", o.Window, fewestValues*o.Step, telemetry.MaxPoints*o.Step)
+}
+
+func (o *Order) known() error {
+	_, err := kindOf(o.ModelType, o)
+	return err
+}
+
+func (o *Order) options() forecast.Options {
+	return forecast.Options{Lags: o.StepsBack, Horizon: o.Horizon, Seed: o.Seed, Test: *o.TestSize}
 }
 
 // Training is the state of one.
@@ -297,11 +324,7 @@ func (t Trainer) Train(ctx context.Context, id uuid.UUID) error {
 	var about *About
 	var kind string
 	err = claim.Do(ctx, func(ctx context.Context) error {
-		s, from, err := t.series(ctx, &work.order)
-		if err != nil {
-			return err
-		}
-		m, err := train(ctx, s, &work.order, from)
+		m, err := t.trainFor(ctx, &work.order)
 		if err != nil {
 			return err
 		}
@@ -397,15 +420,31 @@ func regular(s telemetry.Series, step time.Duration) (forecast.Series, error) {
 
 // trained is a model and how it came to be.
 type trained struct {
-	model forecast.Model
+	model any // of one series, or of a graph
 	kind  string
 	about About
+}
+
+// trainFor gets what an order names from telemetry, and trains on it.
+func (t Trainer) trainFor(ctx context.Context, o *Order) (*trained, error) {
+	if o.Graph != nil {
+		g, err := t.graph(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return trainGraph(ctx, g, o)
+	}
+	s, from, err := t.series(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return train(ctx, s, o, from)
 }
 
 // train judges on held-back time what was asked for beside the naive kinds, and trains it anew on all values. The error is
 // Invalid when the series cannot be learnt from.
 func train(ctx context.Context, s forecast.Series, o *Order, from origin) (*trained, error) {
-	options := forecast.Options{Lags: o.StepsBack, Horizon: o.Horizon, Seed: o.Seed, Test: *o.TestSize}
+	options := o.options()
 	kinds := forecast.Kinds
 	wanted := autoKind
 	if !strings.EqualFold(o.ModelType, autoKind) {
@@ -422,44 +461,61 @@ func train(ctx context.Context, s forecast.Series, o *Order, from origin) (*trai
 	if err != nil {
 		return nil, err
 	}
-	best := forecast.Best(verdicts)
-	naive, tried := map[string]forecast.Errors{}, map[string]any{}
+	best, about, err := choose(verdicts, wanted, len(s.Values))
+	if err != nil {
+		return nil, err
+	}
+	kind := kinds[slices.IndexFunc(kinds, func(k forecast.Kind) bool { return k.Name() == best.Kind })]
+	m, err := kind.Train(ctx, s, options)
+	if err != nil {
+		return nil, untrained(ctx, best.Kind, err)
+	}
+	about.complete(o, s.Start, len(s.Values))
+	about.Query, about.Series, about.Others = o.Query, from.labels, from.others
+	return &trained{m, best.Kind, about}, nil
+}
+
+// choose takes the kind that was wanted, or the best one, of so many values, and says how it did. The error is Invalid.
+func choose(verdicts []forecast.Verdict, wanted string, n int) (best *forecast.Verdict, about About, err error) {
+	best = forecast.Best(verdicts)
+	about = About{Naive: map[string]forecast.Errors{}, Tried: map[string]any{}}
 	for i, v := range verdicts {
 		if wanted == v.Kind {
 			best = &verdicts[i]
 		}
 		switch {
 		case v.Err != nil:
-			tried[v.Kind] = v.Err.Error()
+			about.Tried[v.Kind] = v.Err.Error()
 		default:
-			tried[v.Kind] = v.Test.MAE
+			about.Tried[v.Kind] = v.Test.MAE
 			if forecast.IsNaive(v.Kind) {
-				naive[v.Kind] = v.Test
+				about.Naive[v.Kind] = v.Test
 			}
 		}
 	}
 	switch {
 	case best == nil:
-		return nil, problem.New(problem.Invalid, "no kind can be trained on %d values: %v", len(s.Values), verdicts[0].Err)
+		return nil, about, problem.New(problem.Invalid, "no kind can be trained on %d values: %v", n, verdicts[0].Err)
 	case best.Err != nil:
-		return nil, problem.New(problem.Invalid, "%s cannot be trained on %d values: %v", best.Kind, len(s.Values), best.Err)
+		return nil, about, problem.New(problem.Invalid, "%s cannot be trained on %d values: %v", best.Kind, n, best.Err)
 	}
-	kind := kinds[slices.IndexFunc(kinds, func(k forecast.Kind) bool { return k.Name() == best.Kind })]
-	m, err := kind.Train(ctx, s, options)
+	about.Test, about.Interval, about.Better = best.Test, best.Interval, !forecast.IsNaive(best.Kind)
+	for _, e := range about.Naive {
+		about.Better = about.Better && best.Test.MAE < e.MAE
+	}
+	return best, about, nil
+}
+
+// untrained is what a training failed with.
+func untrained(ctx context.Context, kind string, err error) error {
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	if err != nil {
-		return nil, problem.Wrap(problem.Invalid, err, "%s cannot be trained: %v", kind.Name(), err)
-	}
-	better := !forecast.IsNaive(best.Kind)
-	for _, n := range naive {
-		better = better && best.Test.MAE < n.MAE
-	}
-	seen, test := options.Split(len(s.Values))
-	return &trained{m, best.Kind, About{
-		Query: o.Query, Series: from.labels, Others: from.others, From: s.Start, Step: o.Step, Values: len(s.Values),
-		Train: seen, TestData: len(s.Values) - test, Options: options, Test: best.Test, Interval: best.Interval,
-		Naive: naive, Better: better, Tried: tried,
-	}}, nil
+	return problem.Wrap(problem.Invalid, err, "%s cannot be trained: %v", kind, err)
+}
+
+// complete says on which values it was trained.
+func (a *About) complete(o *Order, from time.Time, n int) {
+	seen, test := o.options().Split(n)
+	a.From, a.Step, a.Values, a.Train, a.TestData, a.Options = from, o.Step, n, seen, n-test, o.options()
 }

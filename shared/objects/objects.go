@@ -7,6 +7,7 @@ package objects
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -20,8 +21,26 @@ type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	// List returns the keys that begin with prefix, in byte order.
 	List(ctx context.Context, prefix string) ([]string, error)
+	// Describe returns the objects whose keys begin with prefix, in byte order, without what is in them.
+	Describe(ctx context.Context, prefix string) ([]Info, error)
 	// Delete removes the object; it is no error if there is none.
 	Delete(ctx context.Context, key string) error
+}
+
+// Info is what is known of an object without reading it.
+type Info struct {
+	Key        string
+	Size       int64 // bytes
+	ModifiedAt time.Time
+}
+
+// Keys are those of objects.
+func Keys(all []Info) []string {
+	var keys []string
+	for _, o := range all {
+		keys = append(keys, o.Key)
+	}
+	return keys
 }
 
 // maxKey is the limit of S3, minus room for a prefix.

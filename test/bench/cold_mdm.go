@@ -28,6 +28,8 @@ var metadataCases = map[string]maker{
 	"mdm-schema-list":    get("viewer", "/mdm/schemas"),
 	"mdm-node-list":      get("viewer", "/mdm/nodes"),
 	"mdm-observe":        tick,
+	"mdm-datasets":       tick,
+	"mdm-freshness":      tick,
 	"mdm-follow": func(ctx context.Context, s *scene) (ask, error) {
 		body, err := event(ctx, events.ApplicationPlaced, s.running.ID, events.Application{ID: uuid.MustParse(s.running.ID), Name: "running"})
 		return ask{method: http.MethodPost, path: "/", body: body}, err

@@ -13,6 +13,7 @@ var pdlcCases = map[string]maker{
 	"pdlc-score-list":     get("viewer", "/pdlc/scores"),
 	"pdlc-score":          tick,
 
+	"pdlc-generate":            get("operator", "/pdlc/generated/topology.json?nodes=20"),
 	"pdlc-agent-list":          get("viewer", "/pdlc/agents"),
 	"pdlc-agent-train":         sent(http.MethodPost, "/pdlc/agents", `{"episodes": 16}`),
 	"pdlc-recommend":           get("", "/healthz"), // it needs an application, and is as large as agent-list

@@ -84,7 +84,7 @@ func TestWithoutTheStore(t *testing.T) {
 			t.Run(entry.Name+" on "+typ, func(t *testing.T) {
 				status, _ := deliver(t, consumers[entry.Name], newEvent(t, typ))
 				if entry.Spec.Kubernetes || entry.Spec.Class == function.Compose ||
-					slices.Contains([]string{"controller-overflow", "controller-register", "deploymentmanager-wake", "pdlc-participate"}, entry.Name) ||
+					slices.Contains([]string{"controller-overflow", "controller-register", "deploymentmanager-wake", "mdm-datasets", "pdlc-participate"}, entry.Name) ||
 					entry.Name == "bus-forward" && typ != events.Tick { // at which it forgets the sinks that were taken away
 					require.Equal(t, http.StatusNoContent, status, "none is set of what it talks to, so there is nothing to do")
 					return
@@ -98,7 +98,7 @@ func TestWithoutTheStore(t *testing.T) {
 // storeless reports whether the route does not use the store.
 func storeless(r route) bool {
 	switch r.entry.Name {
-	case "aggregator-taxonomy", "mdm-home", "netma-directory", "policymanager-template-list":
+	case "aggregator-taxonomy", "mdm-home", "netma-directory", "pdlc-generate", "policymanager-template-list":
 		return true
 	case "policymanager-stats", "lighthouse-controller-list":
 		return false

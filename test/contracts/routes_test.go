@@ -88,6 +88,8 @@ func (r route) path(id string) string {
 			parts[i] = "nothing"
 		case part == "{app_instance}": // of others: any text
 			parts[i] = "nothing-0000000000"
+		case part == "{generated}": // a file of a world
+			parts[i] = "topology.json"
 		case part == "{file}": // an id of a rule group is not a UUID
 			parts[i] = "nothing-0000000000"
 		default:

@@ -22,6 +22,7 @@ var worlds = map[string]string{
 	"shared/orchestrator/conformance": "an interface: what every orchestrator is tried in",
 	"shared/pdlc/balance":             "not of tests: what agents play in",
 	"test/bench":                      "a program that measures; functions run in it and as processes, on a durable Postgres",
+	"test/bench/day":                  "a simulation of decisions: no function runs in it",
 	"test/bench/continuum":            "as test/bench, with thousands of nodes",
 	"test/e2e/knative":                "a real cluster",
 	"test/e2e/telemetry":              "the laptop host with a Prometheus and an Alertmanager",

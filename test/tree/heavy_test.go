@@ -30,7 +30,7 @@ var heavier = []struct {
 	{
 		"the archive and models may lie in a bucket",
 		[]string{
-			"jobmanager-archive", "jobmanager-history-archived", "metricsexport-compute", "metricsexport-drift", "metricsexport-fit",
+			"jobmanager-archive", "jobmanager-history-archived", "mdm-datasets", "metricsexport-compute", "metricsexport-drift", "metricsexport-fit",
 			"metricsexport-model-delete", "metricsexport-model-metric-create", "metricsexport-predict", "metricsexport-train",
 			"pdlc-judge", "shell-metrics-predict", "shell-metrics-train",
 		},

@@ -37,7 +37,7 @@ func New(env *function.Env) (*Function, error) {
 		return nil, err
 	}
 	client, err := telemetry.New(t, env.HTTP)
-	return &Function{participant.Participant{Peers: peers, Telemetry: client, Parts: parts, Log: env.Log}}, err
+	return &Function{participant.Participant{DB: env.DB, Peers: peers, Telemetry: client, Parts: parts, Log: env.Log}}, err
 }
 
 // Run takes part in the present rounds. Twice in one round replaces what was sent.

@@ -222,11 +222,20 @@ func Infrastructure(ctx context.Context, db *store.DB) error {
 		b.entity(Compute, n.Cluster+"/"+n.Node, n.attributes())
 		b.relation(In, NodeID(n.Cluster, n.Node), mdm.EntityID(Cluster, n.Cluster))
 	}
+	if err := b.publishAll(ctx, db, []string{Cluster, Compute}, present); err != nil {
+		return err
+	}
+	return introduce(ctx, db)
+}
+
+// publishAll publishes all that a connector knows of some types, a batch in a transaction: what it has published before and is not
+// present any more is gone.
+func (b *batch) publishAll(ctx context.Context, db *store.DB, types []string, present []uuid.UUID) error {
 	type other struct {
 		ID   uuid.UUID
 		Type string
 	}
-	gone, err := store.Collect(ctx, db, "read former nodes", pgx.RowToStructByPos[other], selectOthers, infrastructure, []string{Cluster, Compute}, present)
+	gone, err := store.Collect(ctx, db, "read what was published", pgx.RowToStructByPos[other], selectOthers, b.source.Connector, types, present)
 	if err != nil {
 		return err
 	}
@@ -242,7 +251,7 @@ func Infrastructure(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
-	return introduce(ctx, db)
+	return nil
 }
 
 // Applications may stay as they are for a long time.

@@ -51,24 +51,41 @@ func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
 	return body, nil
 }
 
-// List implements objects.Store. A file that is being written has a name that is not a valid key.
-func (s *Store) List(_ context.Context, prefix string) ([]string, error) {
-	var keys []string
+// List implements objects.Store.
+func (s *Store) List(ctx context.Context, prefix string) ([]string, error) {
+	all, err := s.Describe(ctx, prefix)
+	return objects.Keys(all), err
+}
+
+// Describe implements objects.Store. A file that is being written has a name that is not a valid key.
+func (s *Store) Describe(_ context.Context, prefix string) ([]objects.Info, error) {
+	var all []objects.Info
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		name, err := filepath.Rel(s.dir, path)
-		if key := filepath.ToSlash(name); strings.HasPrefix(key, prefix) && objects.CheckKey(key) == nil {
-			keys = append(keys, key)
+		if err != nil {
+			return err
+		}
+		key := filepath.ToSlash(name)
+		if !strings.HasPrefix(key, prefix) || objects.CheckKey(key) != nil {
+			return nil
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // deleted meanwhile
+		}
+		if err == nil {
+			all = append(all, objects.Info{Key: key, Size: info.Size(), ModifiedAt: info.ModTime()})
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list %s: %w", prefix, err)
 	}
-	slices.Sort(keys)
-	return keys, nil
+	slices.SortFunc(all, func(a, b objects.Info) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
 }
 
 // Delete implements objects.Store.

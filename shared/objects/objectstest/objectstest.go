@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,6 +81,12 @@ func list(t *testing.T, s objects.Store) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, prefix)
 	}
+	require.NoError(t, s.Put(t.Context(), "h/10", []byte("0123456789")))
+	all, err := s.Describe(t.Context(), "h/1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"h/1", "h/10"}, objects.Keys(all))
+	require.Equal(t, []int64{3, 10}, []int64{all[0].Size, all[1].Size})
+	require.WithinDuration(t, time.Now(), all[1].ModifiedAt, time.Hour)
 }
 
 func many(t *testing.T, s objects.Store) {

@@ -94,7 +94,13 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // List implements objects.Store.
 func (s *Store) List(ctx context.Context, prefix string) ([]string, error) {
-	var keys []string
+	all, err := s.Describe(ctx, prefix)
+	return objects.Keys(all), err
+}
+
+// Describe implements objects.Store.
+func (s *Store) Describe(ctx context.Context, prefix string) ([]objects.Info, error) {
+	var all []objects.Info
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{
 		Bucket: &s.config.Bucket, Prefix: s.key(prefix),
 	})
@@ -105,11 +111,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]string, error) {
 		}
 		for _, o := range page.Contents {
 			if key := strings.TrimPrefix(aws.ToString(o.Key), s.config.Prefix); objects.CheckKey(key) == nil {
-				keys = append(keys, key)
+				all = append(all, objects.Info{Key: key, Size: aws.ToInt64(o.Size), ModifiedAt: aws.ToTime(o.LastModified)})
 			}
 		}
 	}
-	return keys, nil
+	return all, nil
 }
 
 // Delete implements objects.Store.

@@ -20,12 +20,13 @@ import (
 	"github.com/littoral-project/littoral/shared/pdlc/federated"
 	"github.com/littoral-project/littoral/shared/pdlc/federation"
 	"github.com/littoral-project/littoral/shared/peer"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry"
 )
 
 // Config of a participant.
 type Config struct {
-	// Federations that this controller takes part in: a JSON list of peer (as in CONTROLLER_PEERS), name and query.
+	// Federations that this controller takes part in: a JSON list of peer (as in CONTROLLER_PEERS, or itself), name and query.
 	Federations string `envconfig:"FEDERATIONS"`
 }
 
@@ -55,6 +56,7 @@ func (c Config) Parts() ([]Part, error) {
 
 // Participant trains on the series of this cluster for federations of others.
 type Participant struct {
+	DB        *store.DB // for federations of our own, which no message is sent for
 	Peers     *peer.Client
 	Telemetry *telemetry.Client
 	Parts     []Part
@@ -79,13 +81,12 @@ func (p Participant) Work(ctx context.Context) error {
 }
 
 func (p Participant) one(ctx context.Context, part Part) error {
-	at, err := p.Peers.Named(part.Peer)
+	of, err := p.coordinator(part)
 	if err != nil {
 		return err
 	}
-	path := "/pdlc/federations/" + url.PathEscape(part.Name)
-	var f federation.Federation
-	if err := p.Peers.Call(ctx, at, http.MethodGet, path+"/round", nil, &f); err != nil {
+	f, err := of.round(ctx)
+	if err != nil {
 		return err
 	}
 	if err := f.Plan.Check(); err != nil {
@@ -117,5 +118,49 @@ func (p Participant) one(ctx context.Context, part Part) error {
 	if err != nil {
 		return err
 	}
-	return p.Peers.Call(ctx, at, http.MethodPost, path+"/updates", federation.Sent{Round: f.Round, Change: change, Windows: windows}, nil)
+	return of.send(ctx, federation.Sent{Round: f.Round, Change: change, Windows: windows})
+}
+
+// coordinator has a federation: a peer over HTTP, or we.
+type coordinator interface {
+	round(ctx context.Context) (federation.Federation, error)
+	send(ctx context.Context, change federation.Sent) error
+}
+
+func (p Participant) coordinator(part Part) (coordinator, error) {
+	if part.Peer == p.Peers.Name() {
+		return own{p.DB, part.Name, part.Peer}, nil
+	}
+	at, err := p.Peers.Named(part.Peer)
+	return other{p.Peers, at, "/pdlc/federations/" + url.PathEscape(part.Name)}, err
+}
+
+type other struct {
+	peers *peer.Client
+	at    peer.Peer
+	path  string
+}
+
+func (o other) round(ctx context.Context) (f federation.Federation, err error) {
+	return f, o.peers.Call(ctx, o.at, http.MethodGet, o.path+"/round", nil, &f)
+}
+
+func (o other) send(ctx context.Context, change federation.Sent) error {
+	return o.peers.Call(ctx, o.at, http.MethodPost, o.path+"/updates", change, nil)
+}
+
+// own takes part under the name of this controller.
+type own struct {
+	db         *store.DB
+	name, self string
+}
+
+func (o own) round(ctx context.Context) (federation.Federation, error) {
+	return federation.Get(ctx, o.db, o.name)
+}
+
+func (o own) send(ctx context.Context, change federation.Sent) error {
+	return o.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return federation.Take(ctx, tx, o.name, o.self, change)
+	})
 }

@@ -43,6 +43,8 @@ type Settings struct {
 	Horizon int    `json:"horizon"`
 	Every   int    `json:"every_seconds"` // between two trainings
 	Seed    uint64 `json:"seed"`
+
+	Graph *metricsexport.Graph `json:"graph,omitempty"` // instead of a query: the nodes of a network, all at once
 }
 
 const (
@@ -104,7 +106,7 @@ func Save(ctx context.Context, tx *store.Tx, p Pipeline, by string) (Pipeline, e
 func (p *Pipeline) order() metricsexport.Order {
 	return metricsexport.Order{
 		ModelName: p.Model, ModelType: p.Type, StepsBack: p.Lags, Horizon: p.Horizon, Query: p.Query, Step: p.Step, Window: p.Window,
-		Seed: p.Seed, MaxModels: kept,
+		Seed: p.Seed, MaxModels: kept, Graph: p.Graph,
 	}
 }
 

@@ -2,6 +2,9 @@
 //
 //	go run ./test/bench/forecast [-json] [-horizon 12] [-lags 12] [-step 5m] [-seed 1] FILE.csv...
 //
+// With -graph the files are the nodes of one graph, all linked to each other, and with -world the nodes of a made-up one, whose cpu and
+// memory are foreseen over its links; errors are in standard deviations there.
+//
 // A file has the columns timestamp and value. Each series is split by time: the first half trains, the next fifth
 // measures the intervals, the rest is what the errors are of. "published" is the kind a server would publish.
 package main
@@ -35,6 +38,7 @@ type row struct {
 	OfLast    *float64 `json:"ofLastValue,omitempty"` // MAE as a share of that of the last value
 	OfDay     *float64 `json:"ofYesterday,omitempty"`
 	Published bool     `json:"published"`
+	Seconds   float64  `json:"seconds,omitempty"` // for training, measuring and judging
 	Error     string   `json:"error,omitempty"`
 }
 
@@ -46,15 +50,25 @@ func main() {
 	flag.IntVar(&o.Horizon, "horizon", 12, "steps ahead")
 	flag.IntVar(&o.Lags, "lags", 12, "past values a model of lags sees")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of everything random")
+	graph := flag.Bool("graph", false, "take the files as one graph")
+	made := flag.String("world", "", "a generated world, such as nodes=12,clusters=2,seed=7")
+	days := flag.Int("days", 7, "of the generated world")
 	flag.Parse()
-	if flag.NArg() == 0 {
+	if flag.NArg() == 0 && *made == "" {
 		fmt.Fprintln(os.Stderr, "usage: forecast [-json] FILE.csv...")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var rows []row
+	rows, err := graphs(ctx, *graph, *made, *days, *step, o, *probability)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) // nothing is left to stop
+	}
 	for _, file := range flag.Args() {
+		if *graph {
+			break
+		}
 		list, err := compare(ctx, file, *step, o, *probability)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
@@ -81,6 +95,11 @@ func compare(ctx context.Context, file string, step time.Duration, o forecast.Op
 	if err != nil {
 		return nil, err
 	}
+	return table(strings.TrimSuffix(filepath.Base(file), ".csv"), verdicts), nil
+}
+
+// table has a row for each kind.
+func table(name string, verdicts []forecast.Verdict) []row {
 	naive := map[string]float64{}
 	for _, v := range verdicts {
 		if v.Err == nil && forecast.IsNaive(v.Kind) {
@@ -90,7 +109,7 @@ func compare(ctx context.Context, file string, step time.Duration, o forecast.Op
 	best := forecast.Best(verdicts)
 	var rows []row
 	for i, v := range verdicts {
-		r := row{File: strings.TrimSuffix(filepath.Base(file), ".csv"), Kind: v.Kind, Published: best == &verdicts[i]}
+		r := row{File: name, Kind: v.Kind, Published: best == &verdicts[i]}
 		if v.Err != nil {
 			r.Error = v.Err.Error()
 		} else {
@@ -99,7 +118,7 @@ func compare(ctx context.Context, file string, step time.Duration, o forecast.Op
 		}
 		rows = append(rows, r)
 	}
-	return rows, nil
+	return rows
 }
 
 // share is nil where there is nothing to compare with.
@@ -151,7 +170,7 @@ func show(w io.Writer, rows []row, asJSON bool) error {
 		return enc.Encode(rows)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SERIES\tKIND\tMAE\tMSE\tCOVERAGE\tOF LAST\tOF YESTERDAY\tPUBLISHED")
+	fmt.Fprintln(t, "SERIES\tKIND\tMAE\tMSE\tCOVERAGE\tOF LAST\tOF YESTERDAY\tSECONDS\tPUBLISHED")
 	number := func(v *float64, format string) string {
 		if v == nil {
 			return "-"
@@ -167,8 +186,12 @@ func show(w io.Writer, rows []row, asJSON bool) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\n", r.File, r.Kind, r.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.File, r.Kind, number(r.MAE, "%.4g"), number(r.MSE, "%.4g"),
-			number(r.Coverage, "%.3f"), number(r.OfLast, "%.2f"), number(r.OfDay, "%.2f"), published)
+		seconds := "-" // only of graphs
+		if r.Seconds > 0 {
+			seconds = fmt.Sprintf("%.1f", r.Seconds)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.File, r.Kind, number(r.MAE, "%.4g"), number(r.MSE, "%.4g"),
+			number(r.Coverage, "%.3f"), number(r.OfLast, "%.2f"), number(r.OfDay, "%.2f"), seconds, published)
 	}
 	return t.Flush()
 }

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/peer"
+	"github.com/littoral-project/littoral/shared/settings"
+	"github.com/littoral-project/littoral/triggers"
+)
+
+// wire passes connections on, and keeps what goes over them in either direction.
+type wire struct {
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Write(p)
+}
+
+func (w *wire) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.String()
+}
+
+// tap returns an address that leads to another one over the wire, until the test ends.
+func (w *wire) tap(t *testing.T, to string) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	pass := func(from, to net.Conn) {
+		all.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(to, w), from) // either end may be gone at any time
+			_ = to.Close()
+		})
+	}
+	all.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			there, err := (&net.Dialer{}).Dial("tcp", to)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, from, there)
+			mu.Unlock()
+			pass(from, there)
+			pass(there, from)
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// eachSecond are the triggers with the tasks of federations in each second, whether or not there is an application.
+func eachSecond(t *testing.T) fs.FS {
+	t.Helper()
+	quick := fstest.MapFS{}
+	schedule, label := regexp.MustCompile(`schedule: .*`), regexp.MustCompile(`(?m)^  labels: .*\n`)
+	require.NoError(t, fs.WalkDir(triggers.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(triggers.Files, path)
+		if path == "pdlc-participate.yaml" || path == "pdlc-end-rounds.yaml" {
+			text = label.ReplaceAll(schedule.ReplaceAll(text, []byte(`schedule: "* * * * * *"`)), nil)
+		}
+		quick[path] = &fstest.MapFile{Data: text}
+		return err
+	}))
+	return quick
+}
+
+// TestTwoHostsTrainTogether: rounds of federated averaging between shore, which has the federation and takes part in it, and harbour.
+// What goes over the wire between the two is captured: the changes of weights are there, and no sample is.
+func TestTwoHostsTrainTogether(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	line := &wire{}
+	throughTap, err := json.Marshal([]peer.Peer{{
+		Name: "shore", Address: "http://" + line.tap(t, atShore.Addr), Subject: "controller", TokenFile: atShore.Home + "/token-controller",
+	}})
+	require.NoError(t, err)
+	// Series that have been there for as long as is asked for, so that no test has to wait for them.
+	const ofShore, ofHarbour = "1000 + 100 * sin(vector(time()) / 50)", "5000 + 321.5 * cos(vector(time()) / 37)"
+	part := func(o *Options, query string, more map[string]string) {
+		text, err := json.Marshal([]map[string]string{{"peer": "shore", "name": "load", "query": query}})
+		require.NoError(t, err)
+		set := map[string]string{"FEDERATIONS": string(text)}
+		maps.Copy(set, more)
+		o.Settings = settings.Map(set).Or(o.Settings)
+		o.Files = map[string]fs.FS{"/knative": o.Files["/knative"], "/triggers": eachSecond(t)}
+	}
+	part(&atShore, ofShore, nil)
+	part(&atHarbour, ofHarbour, map[string]string{"CONTROLLER_PEERS": string(throughTap)})
+	shore := start(t, atShore)
+	start(t, atHarbour)
+
+	const plan = `{"lags": 2, "horizon": 1, "fewest": 2, "round_seconds": 1, "step_in_seconds": 1}`
+	require.Equal(t, http.StatusOK, ask(t, shore.URL(), atShore.Home, "operator", "PUT", "/pdlc/federations/load", plan, nil))
+	var f struct {
+		Round, Heard int
+		Weights      []float64
+		Refused      []any
+	}
+	require.Eventually(t, func() bool {
+		return ask(t, shore.URL(), atShore.Home, "viewer", "GET", "/pdlc/federations/load", "", &f) == http.StatusOK && f.Round >= 4 && f.Heard == 2
+	}, 2*patience, 100*time.Millisecond, "both are heard")
+	require.Empty(t, f.Refused)
+	require.NotEqual(t, make([]float64, len(f.Weights)), f.Weights, "they were nothing at first")
+
+	captured := line.text()
+	changes := regexp.MustCompile(`"change":\[([^\]]*)\]`).FindAllStringSubmatch(captured, -1)
+	require.NotEmpty(t, changes, "the changes go over the wire in the clear here, so samples would be seen too")
+	for _, c := range changes {
+		require.Len(t, strings.Split(c[1], ","), len(f.Weights), "as many numbers as there are weights, and no more")
+	}
+	now := time.Now().Unix()
+	for at := now - 2100; at <= now; at++ {
+		sample := strconv.FormatFloat(5000+321.5*math.Cos(float64(at)/37), 'f', -1, 64)
+		require.NotContains(t, captured, sample[:min(len(sample), 9)], "a sample of harbour has left it")
+	}
+	t.Logf("%d bytes in %d updates, none of them a sample", len(captured), len(changes))
+}

@@ -160,6 +160,8 @@ import (
 	netmasubscriptionget "github.com/littoral-project/littoral/functions/netma/subscription-get"
 	netmasubscriptionlist "github.com/littoral-project/littoral/functions/netma/subscription-list"
 	netmasubscriptionupdate "github.com/littoral-project/littoral/functions/netma/subscription-update"
+	netmaupdatecontrol "github.com/littoral-project/littoral/functions/netma/update-control"
+	netmaupdatestream "github.com/littoral-project/littoral/functions/netma/update-stream"
 	netmauserfind "github.com/littoral-project/littoral/functions/netma/user-find"
 	netmazoneget "github.com/littoral-project/littoral/functions/netma/zone-get"
 	netmazonelist "github.com/littoral-project/littoral/functions/netma/zone-list"
@@ -422,6 +424,8 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-get":              function.NewEntry("netma-subscription-get", netmasubscriptionget.Spec, netmasubscriptionget.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-list":             function.NewEntry("netma-subscription-list", netmasubscriptionlist.Spec, netmasubscriptionlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-update":           function.NewEntry("netma-subscription-update", netmasubscriptionupdate.Spec, netmasubscriptionupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-update-control":                function.NewEntry("netma-update-control", netmaupdatecontrol.Spec, netmaupdatecontrol.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-update-stream":                 function.NewEntry("netma-update-stream", netmaupdatestream.Spec, netmaupdatestream.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-user-find":                     function.NewEntry("netma-user-find", netmauserfind.Spec, netmauserfind.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-zone-get":                      function.NewEntry("netma-zone-get", netmazoneget.Spec, netmazoneget.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-zone-list":                     function.NewEntry("netma-zone-list", netmazonelist.Spec, netmazonelist.New),

@@ -197,6 +197,7 @@ var direct = map[string][]string{
 	"shared/mec":                          {"github.com/jackc/pgx/v5"},
 	"shared/backup":                       {"github.com/jackc/pgx/v5"},
 	"shared/netma/links":                  {"github.com/jackc/pgx/v5"},
+	"shared/netma/updates":                {"github.com/jackc/pgx/v5"},
 	"shared/netma/view":                   {"github.com/jackc/pgx/v5"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},
 	"shared/swm/bind":                     {"github.com/jackc/pgx/v5"},

@@ -24,9 +24,16 @@ var networkCases = map[string]maker{
 	"netma-endpoint-property": question("/alto/endpointprop", `{"properties": ["network.pid"], "endpoints": ["ipv4:192.0.2.1"]}`),
 	"netma-endpoint-cost": question("/alto/endpointcost",
 		`{"cost-type": {"cost-mode": "numerical", "cost-metric": "hopcount"}, "endpoints": {"srcs": ["ipv4:192.0.2.1"], "dsts": ["ipv4:192.0.2.2"]}}`),
-	"netma-update-stream":    question("/alto/updates", `{"add": {"map": {"resource-id": "network"}}}`),
-	"netma-update-control":   ofStream,
-	"netma-measure":          tick,
+	"netma-update-stream":  question("/alto/updates", `{"add": {"map": {"resource-id": "network"}}}`),
+	"netma-update-control": ofStream,
+	"netma-measure":        tick,
+	"netma-network-apply":  tick,
+	"netma-overlay-apply": func(ctx context.Context, _ *scene) (ask, error) {
+		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{
+			"kind": "Overlay", "metadata": map[string]any{"namespace": "default", "name": "bench"},
+		})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
 	"netma-link-list":        get("viewer", "/netma/links"),
 	"netma-reservation-list": get("viewer", "/netma/reservations"),
 	"netma-reservation-put": func(ctx context.Context, s *scene) (ask, error) {

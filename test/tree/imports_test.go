@@ -199,6 +199,7 @@ var direct = map[string][]string{
 	"shared/netma/links":                  {"github.com/jackc/pgx/v5"},
 	"shared/netma/updates":                {"github.com/jackc/pgx/v5"},
 	"shared/netma/view":                   {"github.com/jackc/pgx/v5"},
+	"shared/netma/vlinks":                 {"github.com/jackc/pgx/v5"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},
 	"shared/swm/bind":                     {"github.com/jackc/pgx/v5"},
 	"shared/swm/cluster":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},

@@ -123,7 +123,7 @@ func (w world) told() (unreachable, reachable int) {
 // due makes L2S-M be asked again now.
 func (w world) due() {
 	w.Helper()
-	_, err := w.DB.Exec(w.Context(), `update l2sm_provider set next_at = now()`)
+	_, err := w.DB.Exec(w.Context(), `update vlink_provider set next_at = now()`)
 	require.NoError(w, err)
 }
 
@@ -177,7 +177,7 @@ func TestAProviderThatIsAwayIsNotFlooded(t *testing.T) {
 	w.work()
 	var failures int
 	var wait time.Duration
-	require.NoError(t, w.DB.QueryRow(t.Context(), "select failures, next_at - now() from l2sm_provider").Scan(&failures, &wait))
+	require.NoError(t, w.DB.QueryRow(t.Context(), "select failures, next_at - now() from vlink_provider").Scan(&failures, &wait))
 	require.Equal(t, 2, failures)
 	require.Greater(t, wait, time.Minute, "twice as long as the first time")
 	require.Equal(t, []string{"camera-front-frames"}, w.there(), "no further networks")

@@ -18,7 +18,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes:   []string{events.ObjectAdded, events.ObjectUpdated, events.Tick},
+	Consumes:   []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted, events.Tick},
 	Emits:      []string{events.NetworkDegraded, events.NetworkRestored, events.TopologyChanged},
 	Class:      function.Remote,
 	Kubernetes: true,
@@ -41,7 +41,7 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Work looks at the overlay as it is now, not as it was at the event; at a tick at all of them, since a source tells nothing of what
-// happened before it watched. Done again, it stores the same.
+// happened before it watched. Done again, it stores the same. What one that is gone said grows old.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if f.overlays == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 	updatecontrol "github.com/littoral-project/littoral/functions/netma/update-control"
 	updatestream "github.com/littoral-project/littoral/functions/netma/update-stream"
 	"github.com/littoral-project/littoral/shared/alto"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/sse"
@@ -25,15 +26,14 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 // world is a store, the function that has streams open, and the one that controls them, each as in a process of its own.
 type world struct {
-	*testing.T
-	db  *store.DB
+	applicationtest.World
 	url string
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	db := storetest.New(t)
-	env := &function.Env{Platform: function.Platform{DB: db}}
+	w := world{World: applicationtest.New(t)}
+	env := &function.Env{Platform: function.Platform{DB: w.DB}}
 	stream, err := updatestream.New(env)
 	require.NoError(t, err)
 	control, err := updatecontrol.New(env)
@@ -50,19 +50,20 @@ func newWorld(t *testing.T) world {
 	handle("POST /alto/updates/{id}", control.Handle)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
-	return world{t, db, s.URL}
+	w.url = s.URL
+	return w
 }
 
 // measure says what the round trips between nodes are.
 func (w world) measure(rtt map[[2]string]float64) {
 	w.Helper()
-	require.NoError(w, w.db.Tx(w.Context(), func(ctx context.Context, tx *store.Tx) error {
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		var all []links.Measurement
 		for ends, v := range rtt {
 			all = append(all, links.Measurement{Source: ends[0], Target: ends[1], Figures: links.Figures{RTT: &v}, MeasuredAt: time.Now()})
 		}
 		return links.Save(ctx, tx, all)
-	}))
+	})
 }
 
 func (w world) post(ctx context.Context, path, last, body string) *http.Response {

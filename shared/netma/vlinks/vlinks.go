@@ -67,12 +67,12 @@ type provider struct {
 }
 
 const (
-	selectProvider = `select failures, next_at from l2sm_provider`
+	selectProvider = `select failures, next_at from vlink_provider`
 
-	noteFailure = `insert into l2sm_provider (failures, reason, next_at) values (1, $1, $2)
-on conflict (one) do update set failures = l2sm_provider.failures + 1, reason = excluded.reason, next_at = excluded.next_at`
+	noteFailure = `insert into vlink_provider (failures, reason, next_at) values (1, $1, $2)
+on conflict (one) do update set failures = vlink_provider.failures + 1, reason = excluded.reason, next_at = excluded.next_at`
 
-	noteSuccess = `delete from l2sm_provider`
+	noteSuccess = `delete from vlink_provider`
 )
 
 // Reconcile makes the networks that are missing and deletes those that nobody needs any more. Done again it does nothing.

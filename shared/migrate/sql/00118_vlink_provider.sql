@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Whether L2S-M does what it is asked for: there is a row while it does not, with when it is asked again.
-create table l2sm_provider (
+create table vlink_provider (
     one      boolean     primary key default true check (one),
     failures int         not null, -- in a row
     reason   text        not null,
@@ -10,4 +10,4 @@ create table l2sm_provider (
 );
 
 -- +goose Down
-drop table l2sm_provider;
+drop table vlink_provider;

@@ -149,8 +149,10 @@ import (
 	netmalinklist "github.com/littoral-project/littoral/functions/netma/link-list"
 	netmalocationnotify "github.com/littoral-project/littoral/functions/netma/location-notify"
 	netmameasure "github.com/littoral-project/littoral/functions/netma/measure"
+	netmanetworkapply "github.com/littoral-project/littoral/functions/netma/network-apply"
 	netmanetworkmap "github.com/littoral-project/littoral/functions/netma/networkmap"
 	netmanetworkmapfilter "github.com/littoral-project/littoral/functions/netma/networkmap-filter"
+	netmaoverlayapply "github.com/littoral-project/littoral/functions/netma/overlay-apply"
 	netmapaths "github.com/littoral-project/littoral/functions/netma/paths"
 	netmapositionput "github.com/littoral-project/littoral/functions/netma/position-put"
 	netmareservationdelete "github.com/littoral-project/littoral/functions/netma/reservation-delete"
@@ -162,6 +164,8 @@ import (
 	netmasubscriptionget "github.com/littoral-project/littoral/functions/netma/subscription-get"
 	netmasubscriptionlist "github.com/littoral-project/littoral/functions/netma/subscription-list"
 	netmasubscriptionupdate "github.com/littoral-project/littoral/functions/netma/subscription-update"
+	netmaupdatecontrol "github.com/littoral-project/littoral/functions/netma/update-control"
+	netmaupdatestream "github.com/littoral-project/littoral/functions/netma/update-stream"
 	netmauserfind "github.com/littoral-project/littoral/functions/netma/user-find"
 	netmazoneget "github.com/littoral-project/littoral/functions/netma/zone-get"
 	netmazonelist "github.com/littoral-project/littoral/functions/netma/zone-list"
@@ -414,8 +418,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/netma-link-list":                     function.NewEntry("netma-link-list", netmalinklist.Spec, netmalinklist.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-location-notify":               function.NewEntry("netma-location-notify", netmalocationnotify.Spec, netmalocationnotify.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-measure":                       function.NewEntry("netma-measure", netmameasure.Spec, netmameasure.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-network-apply":                 function.NewEntry("netma-network-apply", netmanetworkapply.Spec, netmanetworkapply.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-networkmap":                    function.NewEntry("netma-networkmap", netmanetworkmap.Spec, netmanetworkmap.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-networkmap-filter":             function.NewEntry("netma-networkmap-filter", netmanetworkmapfilter.Spec, netmanetworkmapfilter.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-overlay-apply":                 function.NewEntry("netma-overlay-apply", netmaoverlayapply.Spec, netmaoverlayapply.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-paths":                         function.NewEntry("netma-paths", netmapaths.Spec, netmapaths.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-position-put":                  function.NewEntry("netma-position-put", netmapositionput.Spec, netmapositionput.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-reservation-delete":            function.NewEntry("netma-reservation-delete", netmareservationdelete.Spec, netmareservationdelete.New),
@@ -427,6 +433,8 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-get":              function.NewEntry("netma-subscription-get", netmasubscriptionget.Spec, netmasubscriptionget.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-list":             function.NewEntry("netma-subscription-list", netmasubscriptionlist.Spec, netmasubscriptionlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-update":           function.NewEntry("netma-subscription-update", netmasubscriptionupdate.Spec, netmasubscriptionupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-update-control":                function.NewEntry("netma-update-control", netmaupdatecontrol.Spec, netmaupdatecontrol.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-update-stream":                 function.NewEntry("netma-update-stream", netmaupdatestream.Spec, netmaupdatestream.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-user-find":                     function.NewEntry("netma-user-find", netmauserfind.Spec, netmauserfind.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-zone-get":                      function.NewEntry("netma-zone-get", netmazoneget.Spec, netmazoneget.New),
 	"github.com/littoral-project/littoral/functions/cmd/netma-zone-list":                     function.NewEntry("netma-zone-list", netmazonelist.Spec, netmazonelist.New),

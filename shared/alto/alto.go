@@ -1,5 +1,6 @@
 // Package alto is the wire form of ALTO (RFC 7285): media types, version tags, cost types, requests with their faults, and
-// answers written without a copy of what they show. Beside it, multi-cost requests of RFC 8189 and the metrics of RFC 9439.
+// answers written without a copy of what they show. Beside it, multi-cost requests of RFC 8189, the metrics of RFC 9439 and calendars
+// of RFC 8896.
 //
 // It knows no network: who answers gives names, addresses and a function of costs. An error is one of the four of the RFC and
 // has a document of its own, which clients of ALTO understand; a problem document of RFC 9457 they would not.
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"time"
 )
 
 // Media types of answers.
@@ -72,7 +74,20 @@ type Meta struct {
 	DependentVTags []VersionTag `json:"dependent-vtags,omitempty"`
 	CostType       *CostType    `json:"cost-type,omitempty"`
 	MultiCostTypes []CostType   `json:"multi-cost-types,omitempty"`
+	Calendars      []Calendar   `json:"calendar-response-attributes,omitempty"`
 }
+
+// Calendar says over which intervals of time costs are given: in a directory those that there are, in an answer those that it has, with
+// their start.
+type Calendar struct {
+	CostTypeNames     []string `json:"cost-type-names,omitempty"`
+	Start             string   `json:"calendar-start-time,omitempty"` // a date of HTTP
+	IntervalSize      float64  `json:"time-interval-size"`            // seconds
+	NumberOfIntervals int      `json:"number-of-intervals"`
+}
+
+// HTTPDate writes a time as a header of HTTP has it.
+func HTTPDate(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 // NetworkMapDocument is a network map, whole or filtered.
 type NetworkMapDocument struct {
@@ -113,6 +128,7 @@ type Capabilities struct {
 	CostTypeNames         []string          `json:"cost-type-names,omitempty"`
 	MaxCostTypes          int               `json:"max-cost-types,omitempty"`
 	TestableCostTypeNames []string          `json:"testable-cost-type-names,omitempty"`
+	Calendars             []Calendar        `json:"calendar-attributes,omitempty"`
 	PropTypes             []string          `json:"prop-types,omitempty"`
 	IncrementalChanges    map[string]string `json:"incremental-change-media-types,omitempty"`
 	StreamControl         *bool             `json:"support-stream-control,omitempty"`

@@ -14,6 +14,10 @@ type Matrix struct {
 	Cost func(kind, source, target int) (float64, bool)
 	// Passes reports whether a pair is shown; nil: all are.
 	Passes func(source, target int) bool
+	// Intervals are those of a calendar; costs of the types that are calendared are arrays of so many.
+	Intervals  int
+	Calendared func(kind int) bool
+	Foreseen   func(kind, interval, source, target int) (float64, bool)
 }
 
 // AppendCosts writes a document with the costs under a name, "cost-map" or "endpoint-cost-map". With several types each cost
@@ -67,21 +71,43 @@ func AppendCosts(b []byte, name string, meta Meta, m Matrix) ([]byte, error) {
 // appendCost writes the costs of a pair; any is false when none is defined.
 func (m Matrix) appendCost(b []byte, kinds, s, t int) (out []byte, any bool) {
 	if kinds == 0 {
-		v, known := m.Cost(0, s, t)
-		return appendNumber(b, v), known
+		return m.appendKind(b, 0, s, t)
 	}
 	b = append(b, '[')
 	for k := range kinds {
 		if k > 0 {
 			b = append(b, ',')
 		}
-		if v, known := m.Cost(k, s, t); known {
-			b, any = appendNumber(b, v), true
-		} else {
-			b = append(b, "null"...)
-		}
+		var known bool
+		b, known = m.appendKind(b, k, s, t)
+		any = any || known
 	}
 	return append(b, ']'), any
+}
+
+// appendKind writes one cost, or its calendar. What is not defined is null.
+func (m Matrix) appendKind(b []byte, kind, s, t int) (out []byte, any bool) {
+	if m.Intervals == 0 || !m.Calendared(kind) {
+		return appendKnown(b, func() (float64, bool) { return m.Cost(kind, s, t) })
+	}
+	b = append(b, '[')
+	for i := range m.Intervals {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var known bool
+		b, known = appendKnown(b, func() (float64, bool) { return m.Foreseen(kind, i, s, t) })
+		any = any || known
+	}
+	return append(b, ']'), any
+}
+
+func appendKnown(b []byte, cost func() (float64, bool)) ([]byte, bool) {
+	v, known := cost()
+	if !known {
+		return append(b, "null"...), false
+	}
+	return appendNumber(b, v), true
 }
 
 // appendNumber writes a cost with six significant digits, which is more than any measure has.

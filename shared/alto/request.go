@@ -126,6 +126,7 @@ type CostFilter struct {
 	Multi      bool           // each cost is an array, in the order of Types
 	Tested     []CostType     // those that constraints are about
 	Allowed    [][]Constraint // a cost passes one of the rows, each of which is a conjunction; none: all pass
+	Calendared []bool         // by type, whether it is wanted by intervals of time; none: no type is
 	Srcs, Dsts []string       // none: all, or the endpoint that asks
 }
 
@@ -242,7 +243,31 @@ func (f fields) costs(known Known) (c *CostFilter, fault *Error) {
 			return nil, fault
 		}
 	}
-	return c, f.constraints(c)
+	if fault = f.constraints(c); fault == nil {
+		fault = f.calendared(c)
+	}
+	return c, fault
+}
+
+// calendared reads which of the types are wanted as calendars (RFC 8896): as many truth values as there are types.
+func (f fields) calendared(c *CostFilter) *Error {
+	const name = "calendared"
+	list, fault := f.elements(name)
+	if fault != nil || !f.has(name) {
+		return fault
+	}
+	if len(list) != len(c.Types) {
+		return BadValue(f.at+name, string(f.members[name]))
+	}
+	for _, raw := range list {
+		switch text := string(raw); text {
+		case "true", "false":
+			c.Calendared = append(c.Calendared, text == "true")
+		default:
+			return BadValue(f.at+name, text)
+		}
+	}
+	return nil
 }
 
 // costType reads the member cost-type.

@@ -3,6 +3,7 @@ package alto_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -143,6 +144,45 @@ func TestSeveralCosts(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"cost-map":{"a":{"b":[1.5,null]}}`)
+}
+
+// TestCalendars has the forms of the examples of RFC 8896 §4: one cost by intervals of time, and one of two.
+func TestCalendars(t *testing.T) {
+	t.Parallel()
+	const types = `"multi-cost-types": [{"cost-mode": "numerical", "cost-metric": "routingcost"}, {"cost-mode": "numerical", "cost-metric": "hopcount"}]`
+	c, fault := alto.ParseCostFilter([]byte(`{"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "calendared": [true],
+		"pids": {"srcs": ["PID1", "PID2"], "dsts": ["PID1", "PID2", "PID3"]}}`), known)
+	require.Nil(t, fault)
+	require.Equal(t, []bool{true}, c.Calendared)
+	m := alto.Matrix{
+		Sources: []string{"PID1"}, Targets: []string{"PID1", "PID2", "PID3"}, Intervals: 3,
+		Cost:       func(kind, _, target int) (float64, bool) { return float64(target), true },
+		Calendared: func(kind int) bool { return kind == 0 },
+		Foreseen: func(_, i, _, target int) (float64, bool) {
+			return float64(10*target + i), target < 2 || i == 1 && target == 2
+		},
+	}
+	meta := alto.Meta{CostType: &c.Types[0], Calendars: []alto.Calendar{{
+		Start: alto.HTTPDate(time.Date(2014, 7, 1, 15, 0, 0, 0, time.FixedZone("", 7200))), IntervalSize: 7200, NumberOfIntervals: 3,
+	}}}
+	text, err := alto.AppendCosts(nil, "cost-map", meta, m)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"meta": {"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "calendar-response-attributes": [
+		{"calendar-start-time": "Tue, 01 Jul 2014 13:00:00 GMT", "time-interval-size": 7200, "number-of-intervals": 3}]},
+		"cost-map": {"PID1": {"PID1": [0, 1, 2], "PID2": [10, 11, 12], "PID3": [null, 21, null]}}}`, string(text))
+
+	c, fault = alto.ParseCostFilter([]byte(`{`+types+`, "calendared": [true, false]}`), known)
+	require.Nil(t, fault)
+	text, err = alto.AppendCosts(nil, "cost-map", alto.Meta{MultiCostTypes: c.Types}, m)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"PID2":[[10,11,12],1]`)
+
+	for body, value := range map[string]string{`[true]`: "[true]", `[true, 1]`: "1", `[]`: "[]"} {
+		_, fault := alto.ParseCostFilter([]byte(`{`+types+`, "calendared": `+body+`}`), known)
+		require.Equal(t, alto.Error{Code: "E_INVALID_FIELD_VALUE", Field: "calendared", Value: value}, *fault)
+	}
+	_, fault = alto.ParseCostFilter([]byte(`{`+types+`, "calendared": true}`), known)
+	require.Equal(t, alto.Error{Code: "E_INVALID_FIELD_TYPE", Field: "calendared"}, *fault)
 }
 
 func FuzzRequests(f *testing.F) {

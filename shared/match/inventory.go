@@ -33,7 +33,8 @@ import (
 type Settings struct {
 	topology.Freshness // a node that is lost is not used
 
-	// UseForecast uses a node's forecast cpu and memory usage, where there is one, instead of the present usage.
+	// UseForecast uses a node's forecast cpu and memory usage, where there is one, instead of the present usage, and of links the worst
+	// that is measured or foreseen.
 	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
 
 	// Links says how components reach each other across clusters: those that need to are put where they can.
@@ -142,6 +143,13 @@ func (inv *inventory) readNetwork(ctx context.Context, q store.Querier, app *app
 	measured, err := links.Current(ctx, q)
 	if err != nil {
 		return err
+	}
+	if inv.forecast {
+		foreseen, err := links.Foreseen(ctx, q)
+		if err != nil {
+			return err
+		}
+		measured = links.Worst(measured, foreseen, time.Now())
 	}
 	inv.network = state.Limited(inv.network, measured)
 	inv.using, err = channels.Using(ctx, q)

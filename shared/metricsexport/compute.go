@@ -108,10 +108,13 @@ due_at = now() + make_interval(secs => least(step_seconds * (failures + 1), 600)
 
 	deleteEnded = `delete from metric_series where metric = $1 and not (labels = any ($2::jsonb[]))`
 
-	upsertForecasts = `insert into metric_series (metric, labels, value, lower, upper, source, error, naive_error, judged_at)
-select $1, u.* from unnest($2::jsonb[], $3::float8[], $4::float8[], $5::float8[], $6::text[], $7::float8[], $8::float8[], $9::timestamptz[]) u
+	upsertForecasts = `insert into metric_series
+(metric, labels, value, lower, upper, source, error, naive_error, judged_at, steps, first_at)
+select $1, u.* from unnest($2::jsonb[], $3::float8[], $4::float8[], $5::float8[], $6::text[], $7::float8[], $8::float8[],
+$9::timestamptz[], $10::jsonb[], $11::timestamptz[]) u
 on conflict (metric, labels) do update set value = excluded.value, lower = excluded.lower, upper = excluded.upper, source = excluded.source,
-error = excluded.error, naive_error = excluded.naive_error, judged_at = excluded.judged_at, at = now()`
+error = excluded.error, naive_error = excluded.naive_error, judged_at = excluded.judged_at, steps = excluded.steps,
+first_at = excluded.first_at, at = now()`
 )
 
 // Computer makes forecasts.
@@ -224,6 +227,8 @@ func (c Computer) one(ctx context.Context, m *Metric) (why, err error) {
 type foreseen struct {
 	labels              map[string]string
 	value, lower, upper float64
+	steps               []float64 // of which value is the last
+	firstAt             time.Time
 	judgement
 }
 
@@ -316,11 +321,11 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 			continue
 		}
 		v := next[f.Ahead-1]
-		if math.IsInf(math.Abs(v)+j.half, 0) {
+		if math.IsInf(j.half, 0) || slices.ContainsFunc(next, func(v float64) bool { return math.IsInf(v, 0) || math.IsNaN(v) }) {
 			why = errors.New("the forecast grows beyond all bounds")
 			continue
 		}
-		values = append(values, foreseen{labels, v, v - j.half, v + j.half, j})
+		values = append(values, foreseen{labels, v, v - j.half, v + j.half, next, s.Start.Add(time.Duration(len(s.Values)) * step), j})
 	}
 	if len(values) == 0 {
 		return nil, problem.Wrap(problem.Invalid, why, "there is no forecast: %v", why)
@@ -404,7 +409,8 @@ func write(ctx context.Context, tx *store.Tx, f *Forecast, values []foreseen, du
 	}
 	slices.SortFunc(values, func(a, b foreseen) int { return strings.Compare(text(a.labels), text(b.labels)) })
 	var (
-		labels              []string
+		labels, steps       []string
+		first               []time.Time
 		value, lower, upper []float64
 		source              []string
 		errs, naives        []*float64
@@ -415,12 +421,17 @@ func write(ctx context.Context, tx *store.Tx, f *Forecast, values []foreseen, du
 		if err != nil {
 			return fmt.Errorf("encode labels: %w", err)
 		}
+		coming, err := json.Marshal(v.steps)
+		if err != nil {
+			return fmt.Errorf("encode steps: %w", err)
+		}
+		steps, first = append(steps, string(coming)), append(first, v.firstAt)
 		labels, value, lower, upper = append(labels, string(encoded)), append(value, v.value), append(lower, v.lower), append(upper, v.upper)
 		source, errs, naives, judged = append(source, v.source), append(errs, v.err), append(naives, v.naive), append(judged, v.at)
 	}
 	if _, err := tx.Exec(ctx, deleteEnded, f.Metric, labels); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, upsertForecasts, f.Metric, labels, value, lower, upper, source, errs, naives, judged)
+	_, err = tx.Exec(ctx, upsertForecasts, f.Metric, labels, value, lower, upper, source, errs, naives, judged, steps, first)
 	return err
 }

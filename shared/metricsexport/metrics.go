@@ -44,6 +44,8 @@ type Value struct {
 	Error      *float64   `json:"error,omitempty"`       // mean absolute, of the model on the last day
 	NaiveError *float64   `json:"naive_error,omitempty"` // the same of the better naive kind
 	JudgedAt   *time.Time `json:"judged_at,omitempty"`
+	Steps      []float64  `json:"steps,omitempty"`    // all that are foreseen, of which value is the last
+	FirstAt    *time.Time `json:"first_at,omitempty"` // of the first of them
 	At         time.Time  `json:"at"`
 }
 
@@ -174,7 +176,7 @@ or (select count(*) from metric_series where metric = $1) < $7
 on conflict (metric, labels) do update set text = excluded.text, body = excluded.body, at = now(),
 value = case when $6 then metric_series.value + excluded.value else excluded.value end`
 
-	selectValues = `select metric, labels, value, text, body, lower, upper, source, error, naive_error, judged_at, at
+	selectValues = `select metric, labels, value, text, body, lower, upper, source, error, naive_error, judged_at, steps, first_at, at
 from metric_series where $1 = '' or metric = $1 order by metric, labels`
 
 	deleteMetrics = `delete from metrics where name = any ($1) returning name`
@@ -243,7 +245,7 @@ func scanValue(row pgx.CollectableRow) (named, error) {
 	var number float64
 	v := &n.Value
 	err := row.Scan(&n.metric, &v.Labels, &number, &v.State, &v.Info, &v.Lower, &v.Upper, &v.Source, &v.Error, &v.NaiveError,
-		&v.JudgedAt, &v.At)
+		&v.JudgedAt, &v.Steps, &v.FirstAt, &v.At)
 	v.Value = &number
 	return n, err
 }

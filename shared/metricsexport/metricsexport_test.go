@@ -345,6 +345,9 @@ func TestForecastsAreMadePublishedAndStopped(t *testing.T) {
 	require.Equal(t, "ridge", m.Series[1].Source)
 	require.Less(t, *m.Series[1].Error, *m.Series[1].NaiveError)
 	require.Less(t, *m.Series[1].Lower, *m.Series[1].Value)
+	require.Len(t, m.Series[1].Steps, 3)
+	require.InDelta(t, *m.Series[1].Value, m.Series[1].Steps[2], 1e-9, "the value is that of the last step")
+	require.WithinDuration(t, time.Now(), *m.Series[1].FirstAt, 2*time.Minute)
 
 	// It is due once more, a series has ended, and there is a new one.
 	_, err = w.db.Exec(t.Context(), `update metric_forecasts set due_at = now()`)

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 
+	"github.com/littoral-project/littoral/shared/alto"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/sse"
 )
 
 // networkCases are of the component that shows the network.
@@ -17,7 +24,16 @@ var networkCases = map[string]maker{
 	"netma-endpoint-property": question("/alto/endpointprop", `{"properties": ["network.pid"], "endpoints": ["ipv4:192.0.2.1"]}`),
 	"netma-endpoint-cost": question("/alto/endpointcost",
 		`{"cost-type": {"cost-mode": "numerical", "cost-metric": "hopcount"}, "endpoints": {"srcs": ["ipv4:192.0.2.1"], "dsts": ["ipv4:192.0.2.2"]}}`),
-	"netma-measure":          tick,
+	"netma-update-stream":  question("/alto/updates", `{"add": {"map": {"resource-id": "network"}}}`),
+	"netma-update-control": ofStream,
+	"netma-measure":        tick,
+	"netma-network-apply":  tick,
+	"netma-overlay-apply": func(ctx context.Context, _ *scene) (ask, error) {
+		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{
+			"kind": "Overlay", "metadata": map[string]any{"namespace": "default", "name": "bench"},
+		})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
 	"netma-link-list":        get("viewer", "/netma/links"),
 	"netma-reservation-list": get("viewer", "/netma/reservations"),
 	"netma-reservation-put": func(ctx context.Context, s *scene) (ask, error) {
@@ -101,4 +117,30 @@ func ofNetwork(path string) maker {
 		err := s.system.call(ctx, "operator", http.MethodPut, "/swm/topologies/bench", []byte(codecoNetwork), nil)
 		return ask{client: "viewer", method: http.MethodGet, path: path}, err
 	}
+}
+
+// ofStream ends a stream that was opened before.
+func ofStream(ctx context.Context, s *scene) (ask, error) {
+	token, err := s.system.world.token(ctx, "viewer")
+	if err != nil {
+		return ask{}, err
+	}
+	body := `{"add": {"map": {"resource-id": "network"}}}`
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.system.url+"/alto/updates", strings.NewReader(body))
+	if err != nil {
+		return ask{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return ask{}, err
+	}
+	context.AfterFunc(ctx, func() { _ = answer.Body.Close() })
+	var control alto.UpdateControlEvent
+	opened := errors.New("it is open")
+	err = sse.Read(answer.Body, func(e sse.Event) error { return cmp.Or(json.Unmarshal([]byte(e.Data), &control), opened) })
+	if !errors.Is(err, opened) {
+		return ask{}, fmt.Errorf("open a stream: %s: %w", answer.Status, err)
+	}
+	return ask{client: "viewer", method: http.MethodPost, path: control.ControlURI, body: []byte(`{"remove": []}`)}, nil
 }

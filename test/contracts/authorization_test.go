@@ -142,6 +142,7 @@ func (r route) openly() int {
 // questions are routes that use POST, since their body is a descriptor, but store nothing.
 var questions = []string{
 	"POST /alto/networkmap", "POST /alto/costmap", "POST /alto/endpointprop", "POST /alto/endpointcost",
+	"POST /alto/updates", "POST /alto/updates/{id}", // which change only what the caller is told
 	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
 	"POST /explain", "POST /bus/", "POST /matchmaker/whatif",
 	"POST /metricsexport/predict", "POST /predict", "POST /metricsexport/detect_drift", "POST /detect_drift",

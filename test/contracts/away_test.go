@@ -98,7 +98,7 @@ func TestWithoutTheStore(t *testing.T) {
 // storeless reports whether the route does not use the store.
 func storeless(r route) bool {
 	switch r.entry.Name {
-	case "aggregator-taxonomy", "mdm-home", "netma-directory", "pdlc-generate", "policymanager-template-list":
+	case "aggregator-taxonomy", "mdm-home", "pdlc-generate", "policymanager-template-list":
 		return true
 	case "policymanager-stats", "lighthouse-controller-list":
 		return false

@@ -72,6 +72,10 @@ func (r route) fitting(about string) string {
 		return `{"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "endpoints": {"srcs": ["ipv4:192.0.2.1"], "dsts": ["ipv4:192.0.2.2"]}}`
 	case "POST /alto/endpointprop":
 		return `{"properties": ["network.pid"], "endpoints": ["ipv4:192.0.2.1"]}`
+	case "POST /alto/updates":
+		return `{"add": {"map": {"resource-id": "network"}}}`
+	case "POST /alto/updates/{id}":
+		return `{"remove": []}`
 	case "POST /netma/positions":
 		return `{"users": [{"address": "sip 0_0", "latitude": 47.1, "longitude": 8.5}]}`
 	case "PUT /netma/reservations/{name}":

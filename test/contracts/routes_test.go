@@ -219,6 +219,8 @@ var bodies = map[string]bodyKind{
 	"POST /alto/costmap":                                      altoBody,
 	"POST /alto/endpointprop":                                 altoBody,
 	"POST /alto/endpointcost":                                 altoBody,
+	"POST /alto/updates":                                      altoBody,
+	"POST /alto/updates/{id}":                                 altoBody,
 }
 
 func (r route) bodyKind() bodyKind { return bodies[r.String()] }

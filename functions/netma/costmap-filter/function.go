@@ -1,8 +1,9 @@
-// Package costmapfilter answers a part of the cost maps of ALTO: one kind of cost, or several at once (RFC 8189).
+// Package costmapfilter answers a part of the cost maps of ALTO: one kind of cost, or several at once (RFC 8189), as they are or by a calendar (RFC 8896).
 package costmapfilter
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/alto"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -40,9 +41,6 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := exposure.Filtered(v, asked)
-	if err != nil {
-		return err
-	}
-	return alto.Write(w, alto.CostMap, text)
+	text, err := exposure.Filtered(v, asked, time.Now())
+	return serve.Answer(w, alto.CostMap, text, err)
 }

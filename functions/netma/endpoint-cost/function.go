@@ -3,6 +3,7 @@ package endpointcost
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/alto"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -40,9 +41,6 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := exposure.BetweenEndpoints(v, asked, exposure.Caller(r))
-	if err != nil {
-		return err
-	}
-	return alto.Write(w, alto.EndpointCost, text)
+	text, err := exposure.BetweenEndpoints(v, asked, exposure.Caller(r), time.Now())
+	return serve.Answer(w, alto.EndpointCost, text, err)
 }

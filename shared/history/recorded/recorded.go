@@ -46,7 +46,11 @@ const (
 // Of the infrastructure, and of events themselves.
 const (
 	TopologyChanged = "topology.changed"
-	EventDead       = "event.dead"     // a function gave it up
-	EventForged     = "event.forged"   // it is not ours
-	EventReplayed   = "event.replayed" // a person sent it again
+
+	NetworkUnreachable = "network.unreachable" // what is to carry channels does not do so
+	NetworkReachable   = "network.reachable"   // it does again
+
+	EventDead     = "event.dead"     // a function gave it up
+	EventForged   = "event.forged"   // it is not ours
+	EventReplayed = "event.replayed" // a person sent it again
 )

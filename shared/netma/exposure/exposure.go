@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/alto"
 	"github.com/littoral-project/littoral/shared/netma/view"
@@ -22,20 +23,24 @@ const (
 	PropertyCluster = "priv:cluster"
 )
 
-// Directory lists the resources. Their addresses are relative to the directory's.
-func Directory() alto.Resources {
+// Directory lists the resources. Their addresses are relative to the directory's. Costs of which something is foreseen may be asked for
+// by the calendar, which is nil when nothing is.
+func Directory(calendar *view.Calendar) alto.Resources {
 	yes := true
 	d := alto.Resources{
 		Meta:      alto.DirectoryMeta{DefaultNetworkMap: Map, CostTypes: map[string]alto.CostType{}},
 		Resources: map[string]alto.Resource{},
 	}
-	var names []string
+	var names, foreseen []string
 	for _, m := range view.Metrics() {
 		for _, mode := range []string{alto.Numerical, alto.Ordinal} {
-			name := strings.TrimPrefix(m.Name, "priv:") + "-" + mode[:3]
+			name := nameOf(alto.CostType{Mode: mode, Metric: m.Name})
 			names = append(names, name)
+			if calendar.Has(m) {
+				foreseen = append(foreseen, name)
+			}
 			d.Meta.CostTypes[name] = alto.CostType{Mode: mode, Metric: m.Name, Description: m.Description}
-			d.Resources["cost-"+name] = alto.Resource{
+			d.Resources[costPrefix+name] = alto.Resource{
 				URI: "/alto/costmap/" + mode + "/" + m.Name, MediaType: alto.CostMap,
 				Capabilities: &alto.Capabilities{CostTypeNames: []string{name}}, Uses: []string{Map},
 			}
@@ -43,22 +48,32 @@ func Directory() alto.Resources {
 	}
 	slices.Sort(names)
 	costs := alto.Capabilities{CostConstraints: &yes, CostTypeNames: names, MaxCostTypes: len(names), TestableCostTypeNames: names}
+	if len(foreseen) > 0 {
+		slices.Sort(foreseen)
+		costs.Calendars = []alto.Calendar{{
+			CostTypeNames: foreseen, IntervalSize: calendar.Interval.Seconds(), NumberOfIntervals: calendar.Count,
+		}}
+	}
 	d.Resources[Map] = alto.Resource{URI: "/alto/networkmap", MediaType: alto.NetworkMap}
-	d.Resources["network-filtered"] = alto.Resource{
+	d.Resources[networkFiltered] = alto.Resource{
 		URI: "/alto/networkmap", MediaType: alto.NetworkMap, Accepts: alto.NetworkMapFilter, Uses: []string{Map},
 	}
-	d.Resources["cost-filtered"] = alto.Resource{
+	d.Resources[costFiltered] = alto.Resource{
 		URI: "/alto/costmap", MediaType: alto.CostMap, Accepts: alto.CostMapFilter, Capabilities: &costs, Uses: []string{Map},
 	}
-	d.Resources["endpoint-property"] = alto.Resource{
+	d.Resources[endpointProperty] = alto.Resource{
 		URI: "/alto/endpointprop", MediaType: alto.EndpointProp, Accepts: alto.EndpointPropParams,
 		Capabilities: &alto.Capabilities{PropTypes: []string{PropertyPID, PropertyNode, PropertyCluster}}, Uses: []string{Map},
 	}
-	d.Resources["endpoint-cost"] = alto.Resource{
+	d.Resources[endpointCost] = alto.Resource{
 		URI: "/alto/endpointcost", MediaType: alto.EndpointCost, Accepts: alto.EndpointCostParams, Capabilities: &costs,
 	}
+	addUpdates(&d)
 	return d
 }
+
+// nameOf is what a type of cost is called in the directory.
+func nameOf(t alto.CostType) string { return strings.TrimPrefix(t.Metric, "priv:") + "-" + t.Mode[:3] }
 
 // TypeOf finds the type of cost under its full name.
 func TypeOf(asked alto.CostType) (alto.CostType, bool) {
@@ -121,8 +136,9 @@ func costOf(v *view.View, kind alto.CostType) func(from, to int) (float64, bool)
 	return v.Costs(m)
 }
 
-// Filtered writes the part of a cost map that is asked for. Names that there are not are left out.
-func Filtered(v *view.View, filter *alto.CostFilter) ([]byte, error) {
+// Filtered writes the part of a cost map that is asked for, of now or by intervals from now on. Names that there are not are left out.
+// The error is an *alto.Error when something is asked for that there is not.
+func Filtered(v *view.View, filter *alto.CostFilter, now time.Time) ([]byte, error) {
 	places := func(names []string) (found []string, at []int) {
 		if len(names) == 0 {
 			for i := range v.PIDs {
@@ -140,12 +156,12 @@ func Filtered(v *view.View, filter *alto.CostFilter) ([]byte, error) {
 	sources, from := places(filter.Srcs)
 	targets, to := places(filter.Dsts)
 	meta := alto.Meta{DependentVTags: []alto.VersionTag{Tag(v)}}
-	return costs(v, filter, "cost-map", meta, sources, targets, from, to)
+	return part{v, filter, from, to}.write("cost-map", meta, sources, targets, now)
 }
 
 // BetweenEndpoints writes the costs between addresses: those of the places that they belong to. Without addresses on one side
-// it is the caller's that is meant.
-func BetweenEndpoints(v *view.View, filter *alto.CostFilter, caller netip.Addr) ([]byte, error) {
+// it is the caller's that is meant. The errors are as of Filtered.
+func BetweenEndpoints(v *view.View, filter *alto.CostFilter, caller netip.Addr, now time.Time) ([]byte, error) {
 	places := func(addresses []string) ([]string, []int) {
 		if len(addresses) == 0 {
 			addresses = []string{alto.Typed(caller)}
@@ -163,33 +179,7 @@ func BetweenEndpoints(v *view.View, filter *alto.CostFilter, caller netip.Addr) 
 	}
 	sources, from := places(filter.Srcs)
 	targets, to := places(filter.Dsts)
-	return costs(v, filter, "endpoint-cost-map", alto.Meta{}, sources, targets, from, to)
-}
-
-func costs(v *view.View, filter *alto.CostFilter, name string, meta alto.Meta, sources, targets []string, from, to []int) ([]byte, error) {
-	if filter.Multi {
-		meta.MultiCostTypes = filter.Types
-	} else {
-		meta.CostType = &filter.Types[0]
-	}
-	tables := func(kinds []alto.CostType) func(kind, s, t int) (float64, bool) {
-		all := make([]func(from, to int) (float64, bool), len(kinds))
-		for i, kind := range kinds {
-			all[i] = costOf(v, kind)
-		}
-		return func(kind, s, t int) (float64, bool) {
-			if from[s] < 0 || to[t] < 0 {
-				return 0, false
-			}
-			return all[kind](from[s], to[t])
-		}
-	}
-	tested := tables(filter.Tested)
-	m := alto.Matrix{Sources: sources, Targets: targets, Cost: tables(filter.Types)}
-	m.Passes = func(s, t int) bool {
-		return filter.Passes(func(kind int) (float64, bool) { return tested(kind, s, t) })
-	}
-	return alto.AppendCosts(nil, name, meta, m)
+	return part{v, filter, from, to}.write("endpoint-cost-map", alto.Meta{}, sources, targets, now)
 }
 
 // EndpointProperties says what endpoints are.

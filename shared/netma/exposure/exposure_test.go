@@ -91,6 +91,52 @@ func TestCostsFollowTheFastestWay(t *testing.T) {
 	}
 }
 
+// TestCalendarsHaveWhatIsForeseen: the costs of the way to c change with its forecast, all others stay, and what is not foreseen has no
+// calendar.
+func TestCalendarsHaveWhatIsForeseen(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 21, 3, 0, 0, time.UTC)
+	s := square()
+	s.Foreseen = []links.Forecast{
+		{Source: "a", Target: "c", Metric: "net_rtt_ms", FirstAt: now.Truncate(5 * time.Minute).Add(5 * time.Minute), Step: 5 * time.Minute, Values: []float64{40, 50, 60}},
+		{Source: "c", Target: "d", Metric: "net_jitter_ms", FirstAt: now, Step: time.Minute, Values: []float64{1}}, // which nobody measures
+	}
+	v := view.New(s)
+	ask := func(types, calendared string) (string, error) {
+		filter, fault := alto.ParseCostFilter([]byte(`{`+types+`, "calendared": `+calendared+`, "pids": {"srcs": ["a"], "dsts": ["b", "c", "d"]}}`), exposure.TypeOf)
+		require.Nil(t, fault)
+		text, err := exposure.Filtered(v, filter, now)
+		return string(text), err
+	}
+	text, err := ask(`"cost-type": {"cost-mode": "numerical", "cost-metric": "net_rtt_ms"}`, `[true]`)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"meta": {"dependent-vtags": [{"resource-id": "network", "tag": "`+v.Tag+`"}],
+		"cost-type": {"cost-mode": "numerical", "cost-metric": "priv:net_rtt_ms"},
+		"calendar-response-attributes": [{"cost-type-names": ["net_rtt_ms-num"], "calendar-start-time": "Thu, 26 Nov 2026 21:00:00 GMT",
+			"time-interval-size": 300, "number-of-intervals": 3}]},
+		"cost-map": {"a": {"b": [7, 7, 7], "c": [40, 50, 60]}}}`, text)
+	text, err = ask(`"multi-cost-types": [{"cost-mode": "numerical", "cost-metric": "routingcost"}, {"cost-mode": "numerical", "cost-metric": "lossrate"}]`, `[true, false]`)
+	require.NoError(t, err)
+	require.Contains(t, text, `"cost-map":{"a":{"b":[[4.02,4.02,4.02],null],"c":[[20.01,25.01,30.01],2]}}`)
+	text, err = ask(`"cost-type": {"cost-mode": "ordinal", "cost-metric": "net_rtt_ms"}`, `[false]`)
+	require.NoError(t, err)
+	require.NotContains(t, text, "calendar")
+	var fault *alto.Error
+	_, err = ask(`"cost-type": {"cost-mode": "numerical", "cost-metric": "jitter"}`, `[true]`)
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, alto.Error{Code: "E_INVALID_FIELD_VALUE", Field: "calendared", Value: "numerical priv:jitter has no calendar"}, *fault)
+
+	d := exposure.Directory(v.Calendar(now))
+	require.Equal(t, []alto.Calendar{{
+		CostTypeNames: []string{
+			"delay-ow-num", "delay-ow-ord", "delay-rt-num", "delay-rt-ord", "net_rtt_ms-num", "net_rtt_ms-ord", "routingcost-num", "routingcost-ord",
+		}, IntervalSize: 300, NumberOfIntervals: 3,
+	}}, d.Resources["endpoint-cost"].Capabilities.Calendars)
+	require.Nil(t, d.Resources["cost-routingcost-num"].Capabilities.Calendars, "a whole map cannot be asked for by a calendar")
+	require.Nil(t, v.Calendar(now.Add(time.Hour)), "what is over says nothing")
+	require.Nil(t, exposure.Directory(nil).Resources["cost-filtered"].Capabilities.Calendars)
+}
+
 // A network map is complete and without overlap: what two nodes have is nobody's, and what nobody has is elsewhere.
 func TestTheNetworkMapIsComplete(t *testing.T) {
 	t.Parallel()
@@ -117,7 +163,7 @@ func TestFilteredCosts(t *testing.T) {
 		{"cost-mode": "ordinal", "cost-metric": "hopcount"}], "testable-cost-types": [{"cost-mode": "numerical", "cost-metric": "routingcost"}],
 		"constraints": ["[0] gt 0"], "pids": {"srcs": ["a"], "dsts": ["a", "b", "c", "nobody"]}}`), exposure.TypeOf)
 	require.Nil(t, fault)
-	text, err := exposure.Filtered(v, filter)
+	text, err := exposure.Filtered(v, filter, time.Now())
 	require.NoError(t, err)
 	require.JSONEq(t, fmt.Sprintf(`{"meta": {"dependent-vtags": [{"resource-id": "network", "tag": %q}],
 		"multi-cost-types": [{"cost-mode": "numerical", "cost-metric": "priv:net_rtt_ms"}, {"cost-mode": "ordinal", "cost-metric": "hopcount"}]},
@@ -127,11 +173,11 @@ func TestFilteredCosts(t *testing.T) {
 		"endpoints": {"srcs": ["ipv4:192.0.2.1"], "dsts": ["ipv4:198.51.100.1"]}}`), exposure.TypeOf)
 	require.Nil(t, fault)
 	filter.Dsts = append(filter.Dsts, "ipv4:192.0.2.2")
-	text, err = exposure.BetweenEndpoints(v, filter, netip.Addr{})
+	text, err = exposure.BetweenEndpoints(v, filter, netip.Addr{}, time.Now())
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"endpoint-cost-map":{"ipv4:192.0.2.1":{"ipv4:192.0.2.2":4.02}}`)
 	filter.Srcs = nil
-	text, err = exposure.BetweenEndpoints(v, filter, netip.MustParseAddr("192.0.2.1"))
+	text, err = exposure.BetweenEndpoints(v, filter, netip.MustParseAddr("192.0.2.1"), time.Now())
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"ipv4:192.0.2.1":{"ipv4:192.0.2.2":4.02}`, "the caller is meant")
 
@@ -158,7 +204,7 @@ func TestDisjointWays(t *testing.T) {
 // The directory keeps the rules of RFC 7285 §9.2: every type of cost is defined, a whole cost map has one, and routing costs exist.
 func TestTheDirectory(t *testing.T) {
 	t.Parallel()
-	d := exposure.Directory()
+	d := exposure.Directory(nil)
 	require.Contains(t, d.Resources, d.Meta.DefaultNetworkMap)
 	pairs := map[string]bool{}
 	for id, r := range d.Resources {
@@ -249,5 +295,5 @@ func BenchmarkMaps(b *testing.B) {
 	})
 	filter, fault := alto.ParseCostFilter([]byte(`{"cost-type": {"cost-mode": "numerical", "cost-metric": "routingcost"}, "pids": {"srcs": ["node-007"]}}`), exposure.TypeOf)
 	require.Nil(b, fault)
-	timed(b, "costs from one node", func(int) error { _, err := exposure.Filtered(v, filter); return err })
+	timed(b, "costs from one node", func(int) error { _, err := exposure.Filtered(v, filter, time.Now()); return err })
 }

@@ -39,17 +39,6 @@ func Open(config func(into any) error, client *http.Client) (*Gatherer, error) {
 	return &Gatherer{c, t}, err
 }
 
-// metrics are the figures by the name of their metric.
-var metrics = map[string]func(*links.Figures, *float64){
-	"net_rtt_ms":                  func(f *links.Figures, v *float64) { f.RTT = v },
-	"net_jitter_ms":               func(f *links.Figures, v *float64) { f.Jitter = v },
-	"net_loss_percent":            func(f *links.Figures, v *float64) { f.Loss = v },
-	"net_throughput_kbps":         func(f *links.Figures, v *float64) { f.Throughput = v },
-	"net_bandwidth_kbps":          func(f *links.Figures, v *float64) { f.Bandwidth = v },
-	"net_retransmissions_percent": func(f *links.Figures, v *float64) { f.Retransmissions = v },
-	"net_link_energy_watts":       func(f *links.Figures, v *float64) { f.Energy = v },
-}
-
 // former are the beginnings of the names that the exporter of L2S-M makes.
 var former = map[string]string{"net_rtt_": "net_rtt_ms", "net_jitter_": "net_jitter_ms", "net_throughput_": "net_throughput_kbps"}
 
@@ -58,7 +47,7 @@ const inNames = "former"
 // Gather returns the present figures of all links. The error is Unavailable when nothing answers.
 func (g *Gatherer) Gather(ctx context.Context, now time.Time) ([]links.Measurement, error) {
 	queries := map[string]string{inNames: `{__name__=~"net_(rtt|jitter|throughput)_.+:.+"}`}
-	for name := range metrics {
+	for _, name := range links.Metrics() {
 		queries[name] = fmt.Sprintf("max by (source_node, target_node) (%s)", name)
 	}
 	answers := g.client.Ask(ctx, queries, now, g.config.QueryTimeout)
@@ -69,7 +58,7 @@ func (g *Gatherer) Gather(ctx context.Context, now time.Time) ([]links.Measureme
 			if found[at] == nil {
 				found[at] = &links.Figures{}
 			}
-			metrics[metric](found[at], v)
+			*found[at].Of(metric) = v
 		}
 	}
 	failed := 0

@@ -55,6 +55,9 @@ on conflict (source, target) do update set
 	retransmissions = coalesce(excluded.retransmissions, m.retransmissions), energy = coalesce(excluded.energy, m.energy),
 	measured_at = greatest(excluded.measured_at, m.measured_at)`
 
+	carries = `update link_measurements m set bandwidth = null, throughput = nullif(m.throughput, 0), loss = nullif(m.loss, 100)
+from unnest($1::text[], $2::text[]) as u (source, target) where m.source = u.source and m.target = u.target and m.bandwidth = 0`
+
 	forget = `delete from link_measurements where measured_at < now() - interval '7 days'`
 
 	setDegraded = `update link_measurements set degraded = $3 where source = $1 and target = $2 and degraded <> $3`
@@ -91,6 +94,20 @@ func Save(ctx context.Context, tx *store.Tx, all []Measurement) error {
 	}
 	if _, err := tx.Exec(ctx, forget); err != nil {
 		return fmt.Errorf("forget measurements: %w", err)
+	}
+	return nil
+}
+
+// Carries forgets that links were down, as far as it is not said of them again: what is not measured anew would stay.
+func Carries(ctx context.Context, tx *store.Tx, all []Measurement) error {
+	var source, target []string
+	for i := range all {
+		if m := &all[i]; m.Bandwidth == nil {
+			source, target = append(source, m.Source), append(target, m.Target)
+		}
+	}
+	if _, err := tx.Exec(ctx, carries, source, target); err != nil {
+		return fmt.Errorf("forget that links were down: %w", err)
 	}
 	return nil
 }

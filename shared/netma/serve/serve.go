@@ -2,6 +2,7 @@
 package serve
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/alto"
@@ -28,6 +29,18 @@ func Question[Q any](
 		return q, false, fault.Write(w)
 	}
 	return q, true, nil
+}
+
+// Answer writes what came of a question; an error of ALTO in ALTO's own form.
+func Answer(w http.ResponseWriter, media string, text []byte, err error) error {
+	var fault *alto.Error
+	switch {
+	case errors.As(err, &fault):
+		return fault.Write(w)
+	case err != nil:
+		return err
+	}
+	return alto.Write(w, media, text)
 }
 
 // Ends are the nodes a and b of the path. The error is NotFound if the network has no such node.

@@ -12,6 +12,7 @@ type Metric struct {
 	Description string
 	Best        Direction // which costs are preferred
 	of          func(c *costs, pair int) float32
+	figure      string // of links that it is made of, by its name in telemetry; empty: none that changes
 }
 
 // Direction says whether less or more is better.
@@ -27,18 +28,18 @@ const (
 // percent, bytes per second.
 func Metrics() []Metric {
 	return []Metric{
-		{"routingcost", "one-way latency in ms, and 0.01 for each link", Least, func(c *costs, i int) float32 { return c.latency[i] + 0.01*c.hops[i] }},
-		{"hopcount", "links of the way", Least, func(c *costs, i int) float32 { return c.hops[i] }},
-		{"delay-ow", "one-way latency, µs", Least, func(c *costs, i int) float32 { return c.latency[i] * 1000 }},
-		{"delay-rt", "round trip, µs", Least, func(c *costs, i int) float32 { return c.rtt[i] * 1000 }},
-		{"delay-variation", "jitter, µs", Least, func(c *costs, i int) float32 { return c.jitter[i] * 1000 }},
-		{"lossrate", "percent of packets", Least, func(c *costs, i int) float32 { return c.loss[i] }},
-		{"tput", "of one TCP connection, bytes per second", Most, func(c *costs, i int) float32 { return c.tput[i] * 125 }},
-		{"bw-available", "of the narrowest link, bytes per second", Most, func(c *costs, i int) float32 { return c.bandwidth[i] * 125 }},
-		{"priv:net_rtt_ms", "round trip, ms", Least, func(c *costs, i int) float32 { return c.rtt[i] }},
-		{"priv:jitter", "ms", Least, func(c *costs, i int) float32 { return c.jitter[i] }},
-		{"priv:bandwidth", "of the narrowest link, kbit/s", Most, func(c *costs, i int) float32 { return c.bandwidth[i] }},
-		{"priv:energy", "what the target and measured links draw, W", Least, func(c *costs, i int) float32 { return c.energy[i] }},
+		{"routingcost", "one-way latency in ms, and 0.01 for each link", Least, func(c *costs, i int) float32 { return c.latency[i] + 0.01*c.hops[i] }, "net_rtt_ms"},
+		{"hopcount", "links of the way", Least, func(c *costs, i int) float32 { return c.hops[i] }, ""},
+		{"delay-ow", "one-way latency, µs", Least, func(c *costs, i int) float32 { return c.latency[i] * 1000 }, "net_rtt_ms"},
+		{"delay-rt", "round trip, µs", Least, func(c *costs, i int) float32 { return c.rtt[i] * 1000 }, "net_rtt_ms"},
+		{"delay-variation", "jitter, µs", Least, func(c *costs, i int) float32 { return c.jitter[i] * 1000 }, "net_jitter_ms"},
+		{"lossrate", "percent of packets", Least, func(c *costs, i int) float32 { return c.loss[i] }, "net_loss_percent"},
+		{"tput", "of one TCP connection, bytes per second", Most, func(c *costs, i int) float32 { return c.tput[i] * 125 }, "net_throughput_kbps"},
+		{"bw-available", "of the narrowest link, bytes per second", Most, func(c *costs, i int) float32 { return c.bandwidth[i] * 125 }, "net_bandwidth_kbps"},
+		{"priv:net_rtt_ms", "round trip, ms", Least, func(c *costs, i int) float32 { return c.rtt[i] }, "net_rtt_ms"},
+		{"priv:jitter", "ms", Least, func(c *costs, i int) float32 { return c.jitter[i] }, "net_jitter_ms"},
+		{"priv:bandwidth", "of the narrowest link, kbit/s", Most, func(c *costs, i int) float32 { return c.bandwidth[i] }, "net_bandwidth_kbps"},
+		{"priv:energy", "what the target and measured links draw, W", Least, func(c *costs, i int) float32 { return c.energy[i] }, "net_link_energy_watts"},
 	}
 }
 

@@ -37,6 +37,7 @@ type PID struct {
 type View struct {
 	PIDs     []PID  // by name
 	Tag      string // of the names and addresses: a hash of them
+	source   Source
 	costs    *costs
 	graph    *graph
 	once     sync.Once
@@ -55,6 +56,7 @@ type Source struct {
 	Network  *network.Topology // nil: nobody has described any
 	Listed   []topologies.Node // of the descriptions, for their addresses
 	Measured []links.Measurement
+	Foreseen []links.Forecast
 }
 
 // Node is one of the taxonomy.
@@ -71,7 +73,8 @@ const (
 	// What a view depends on; measurements also grow old.
 	selectVersion = `select concat_ws(' ', (select concat(count(*), ' ', max(written_at)) from topology_nodes), (select max(at) from topology),
 (select concat(count(*), ' ', max(updated_at)) from network_topologies),
-(select concat(count(*), ' ', max(measured_at)) from link_measurements where measured_at > now() - $1::interval))`
+(select concat(count(*), ' ', max(measured_at)) from link_measurements where measured_at > now() - $1::interval),
+(select concat(count(*), ' ', max(told_at)) from metric_forecasts where metric like 'net\_%'))`
 )
 
 // Read makes the view of what is stored.
@@ -96,6 +99,9 @@ func Read(ctx context.Context, q store.Querier) (*View, error) {
 		}
 	}
 	if s.Measured, err = links.Current(ctx, q); err != nil {
+		return nil, err
+	}
+	if s.Foreseen, err = links.Foreseen(ctx, q); err != nil {
 		return nil, err
 	}
 	return New(s), nil
@@ -129,7 +135,7 @@ func (c *Cache) Get(ctx context.Context, q store.Querier) (*View, error) {
 
 // New makes a view.
 func New(s Source) *View {
-	v := &View{byName: map[string]int{}, byAddr: map[netip.Addr]int{}, ranks: map[string][]int32{}}
+	v := &View{source: s, byName: map[string]int{}, byAddr: map[netip.Addr]int{}, ranks: map[string][]int32{}}
 	clusters := map[string]int{} // how many have a node of the name
 	for _, n := range s.Nodes {
 		clusters[n.Node]++

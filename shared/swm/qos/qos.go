@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/netma/links"
@@ -34,6 +35,31 @@ func Read(ctx context.Context, q store.Querier) (Broken, error) {
 		return nil, err
 	}
 	return Find(t, using, measured), nil
+}
+
+// Foreseen are the channels that get what they were promised now, and before long will not, as forecasts of links say.
+func Foreseen(ctx context.Context, q store.Querier, now time.Time) (Broken, error) {
+	foreseen, err := links.Foreseen(ctx, q)
+	if err != nil || len(foreseen) == 0 {
+		return Broken{}, err
+	}
+	t, err := topologies.Read(ctx, q)
+	if err != nil || t == nil {
+		return Broken{}, err
+	}
+	using, err := channels.Using(ctx, q)
+	if err != nil || len(using) == 0 {
+		return Broken{}, err
+	}
+	measured, err := links.Current(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	present, coming := Find(t, using, measured), Find(t, using, links.Worst(measured, foreseen, now))
+	for c := range present {
+		delete(coming, c)
+	}
+	return coming, nil
 }
 
 // Find is Read of what was read.

@@ -1,4 +1,4 @@
-// Package replan plans applications anew whose channels are out of QoS. It does so once for each trouble: after a pause it may try
+// Package replan plans applications anew whose channels are out of QoS, or will be before long as far as forecasts are used. It does so once for each trouble: after a pause it may try
 // again, and after some attempts without success it leaves the rest to people, so that a link which comes and goes does not drive
 // components to and fro.
 package replan
@@ -6,6 +6,7 @@ package replan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,10 +38,11 @@ where r.last_at <= now() - $2::interval and r.times < $3`
 
 // All plans anew the applications that have channels out of QoS, as far as they have not been lately, each in its own transaction.
 func All(ctx context.Context, db *store.DB, s Settings) error {
-	broken, err := qos.Read(ctx, db)
+	broken, coming, err := read(ctx, db, s)
 	if err != nil {
 		return err
 	}
+	maps.Copy(broken, coming)
 	var ids []uuid.UUID
 	for c := range broken {
 		if c.Application != channels.Reserved && !slices.Contains(ids, c.Application) { // nobody here can move what is reserved
@@ -64,20 +66,18 @@ func one(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if err := match.Lock(ctx, tx); err != nil {
 		return err
 	}
-	broken, err := qos.Read(ctx, tx)
+	broken, coming, err := read(ctx, tx, s)
 	if err != nil {
 		return err
 	}
-	why := ""
-	for c, reason := range broken {
-		if text := fmt.Sprintf("channel %s is out of QoS: %s", c.Name, reason); c.Application == id && (why == "" || text < why) {
-			why = text
-		}
+	why, most := reason(broken, id, "is"), s.Most
+	if why == "" { // a forecast that cannot be helped must not use up what is for the trouble itself
+		why, most = reason(coming, id, "will be"), 1
 	}
 	if why == "" {
 		return nil
 	}
-	mine, err := tx.Exec(ctx, claim, id, s.Pause, s.Most)
+	mine, err := tx.Exec(ctx, claim, id, s.Pause, most)
 	if err != nil {
 		return fmt.Errorf("note that an application is planned anew: %w", err)
 	}
@@ -86,4 +86,23 @@ func one(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	}
 	_, err = match.Replan(ctx, tx, id, s.Settings, why)
 	return err
+}
+
+// read returns the channels that are out of QoS, and those that will be.
+func read(ctx context.Context, q store.Querier, s Settings) (broken, coming qos.Broken, err error) {
+	if broken, err = qos.Read(ctx, q); err != nil || !s.UseForecast {
+		return broken, nil, err
+	}
+	coming, err = qos.Foreseen(ctx, q, time.Now())
+	return broken, coming, err
+}
+
+// reason is the first one for an application; empty if none of its channels is among those.
+func reason(all qos.Broken, id uuid.UUID, verb string) (why string) {
+	for c, because := range all {
+		if text := fmt.Sprintf("channel %s %s out of QoS: %s", c.Name, verb, because); c.Application == id && (why == "" || text < why) {
+			why = text
+		}
+	}
+	return why
 }

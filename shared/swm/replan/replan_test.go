@@ -178,6 +178,50 @@ func TestALinkThatDegradesMovesItsChannelOnce(t *testing.T) {
 	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
 }
 
+// foresee says what a model foresees of a link's bandwidth in ten minutes.
+func (w world) foresee(from, to string, kbps float64) {
+	w.Helper()
+	_, err := w.DB.Exec(w.Context(), `with m as (insert into metrics (name, type, help, labels, states, created_by)
+values ('net_bandwidth_kbps_forecast', 'gauge', '', '{}', '{}', 'anna') returning name), f as (
+insert into metric_forecasts (metric, query, model, model_type, step_seconds, sequence, ahead, labels)
+select name, 'q', 'm:1', '', 600, 12, 1, '{}' from m returning metric)
+insert into metric_series (metric, labels, value, steps, first_at)
+select metric, jsonb_build_object('source_node', $1::text, 'target_node', $2::text), $3, jsonb_build_array($3::float8),
+now() + interval '10 minutes' from f`, from, to, kbps)
+	require.NoError(w, err)
+}
+
+// TestAChannelMovesBeforeItsLinkDegrades: where forecasts are used, and only there. A forecast is acted on once.
+func TestAChannelMovesBeforeItsLinkDegrades(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2", "n3")
+	id := w.place()
+	w.run(id)
+	_, from, to := w.channel(id)
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return state.Save(ctx, tx, []links.Measurement{{
+			Source: from, Target: to, Figures: links.Figures{Bandwidth: links.Known(90_000)}, MeasuredAt: time.Now(),
+		}})
+	})
+	w.foresee(from, to, 10_000)
+	w.replan()
+	_, from2, to2 := w.channel(id)
+	require.Equal(t, [2]string{from, to}, [2]string{from2, to2}, "forecasts are not used")
+
+	w.settings.UseForecast = true
+	w.replan()
+	c, from2, to2 := w.channel(id)
+	require.NotEqual(t, [2]string{from, to}, [2]string{from2, to2})
+	require.NotEqual(t, plan.OutOfQoS, c.Status)
+	var why string
+	require.NoError(t, w.DB.QueryRow(t.Context(), "select data::text from history where data::text like '%will be out of QoS%' limit 1").Scan(&why))
+	require.Contains(t, why, "carries 10000 kbit/s, of which its channels need 20000")
+	w.run(id)
+	w.replan()
+	_, from3, to3 := w.channel(id)
+	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
+}
+
 // TestWhatCannotMoveStaysOutOfQoS: without another way the channel keeps the one that it has, and works again when the link does.
 func TestWhatCannotMoveStaysOutOfQoS(t *testing.T) {
 	t.Parallel()

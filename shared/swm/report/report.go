@@ -93,22 +93,11 @@ func One(ctx context.Context, db *store.DB, c Cluster, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	var owner Owner
-	var namespace, name string
-	switch {
-	case group != nil && group.UID != "":
-		namespace, name = group.Namespace, group.Name
-		owner = Owner{groups.Group + "/" + groups.Version, string(groups.ApplicationGroup), group.Name, group.UID}
-	case group == nil:
-		key, uid, err := acm.ObjectOf(ctx, db, id)
-		if err != nil || uid == "" {
-			return err
-		}
-		namespace, name = key.Namespace, key.Name
-		owner = Owner{codecoapp.Group + "/" + codecoapp.Version, codecoapp.Kind, key.Name, uid}
-	default:
-		return nil // it came over HTTP
+	owner, namespace, err := OwnerOf(ctx, db, id, group)
+	if err != nil || owner.UID == "" {
+		return err
 	}
+	name := owner.Name
 	p, err := plan.Of(ctx, db, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
@@ -125,6 +114,20 @@ func One(ctx context.Context, db *store.DB, c Cluster, id uuid.UUID) error {
 	return members(ctx, db, c, group, p)
 }
 
+// OwnerOf is the object that an application runs for, of the group that it runs, if any; without UID for one that came over HTTP.
+func OwnerOf(ctx context.Context, q store.Querier, id uuid.UUID, group *groups.Stored) (o Owner, namespace string, err error) {
+	if group != nil {
+		return Owner{groups.Group + "/" + groups.Version, string(groups.ApplicationGroup), group.Name, group.UID}, group.Namespace, nil
+	}
+	key, uid, err := acm.ObjectOf(ctx, q, id)
+	return Owner{codecoapp.Group + "/" + codecoapp.Version, codecoapp.Kind, key.Name, uid}, key.Namespace, err
+}
+
+// ChannelName is what the object of a channel is called.
+func ChannelName(group, source, channel string) string {
+	return objectName(group + "-" + source + "-" + channel)
+}
+
 func write(ctx context.Context, c Cluster, owner Owner, namespace, group string, p *plan.Planned) error {
 	labels := map[string]string{groups.LabelGroup: group}
 	err := c.Write(ctx, Object{"AssignmentPlan", namespace, plan.Name(group), labels, owner, p.Plan.Spec, p.Plan.Status})
@@ -139,7 +142,7 @@ func write(ctx context.Context, c Cluster, owner Owner, namespace, group string,
 	}
 	names := map[string]bool{}
 	for _, ch := range p.Channels {
-		name := objectName(group + "-" + ch.Source + "-" + ch.Name)
+		name := ChannelName(group, ch.Source, ch.Name)
 		names[name] = true
 		spec := channelSpec{
 			ChannelFrom: at[ch.Source], ChannelTo: at[ch.Target], SourceWorkload: ch.Source, TargetWorkload: ch.Target,

@@ -198,5 +198,5 @@ func TestThePageHasTheMetrics(t *testing.T) {
 		require.Contains(t, string(text), fmt.Sprintf("| %d | %s | `%s` | %s | %s | %s |\n", m.Table, m.Attribute, m.Name, m.Unit,
 			strings.Join(m.Labels, ", "), m.Help))
 	}
-	require.Len(t, regexp.MustCompile("(?m)^\\| 1[3-6] \\|").FindAll(text, -1), len(export.Metrics))
+	require.Len(t, regexp.MustCompile(`(?m)^\| 1[3-6] \|`).FindAll(text, -1), len(export.Metrics))
 }

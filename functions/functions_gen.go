@@ -10,6 +10,7 @@ import (
 	acmappget "github.com/littoral-project/littoral/functions/acm/app-get"
 	acmapplist "github.com/littoral-project/littoral/functions/acm/app-list"
 	acmappupdate "github.com/littoral-project/littoral/functions/acm/app-update"
+	acmmetrics "github.com/littoral-project/littoral/functions/acm/metrics"
 	acmstatus "github.com/littoral-project/littoral/functions/acm/status"
 	aggregatoralerted "github.com/littoral-project/littoral/functions/aggregator/alerted"
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
@@ -279,6 +280,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/acm-app-get":                         function.NewEntry("acm-app-get", acmappget.Spec, acmappget.New),
 	"github.com/littoral-project/littoral/functions/cmd/acm-app-list":                        function.NewEntry("acm-app-list", acmapplist.Spec, acmapplist.New),
 	"github.com/littoral-project/littoral/functions/cmd/acm-app-update":                      function.NewEntry("acm-app-update", acmappupdate.Spec, acmappupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-metrics":                         function.NewEntry("acm-metrics", acmmetrics.Spec, acmmetrics.New),
 	"github.com/littoral-project/littoral/functions/cmd/acm-status":                          function.NewEntry("acm-status", acmstatus.Spec, acmstatus.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-alerted":                  function.NewEntry("aggregator-alerted", aggregatoralerted.Spec, aggregatoralerted.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),

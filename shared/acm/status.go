@@ -25,7 +25,7 @@ const (
 
 // Status is the status of a CodecoApp in the words of its contract. Averages are over what runs now, as texts: cpu of a
 // node in percent of it and of an application in cores, memory of a node in percent and of an application in bytes,
-// energy in watts. What telemetry does not say is left out; it is never zero.
+// energy in watts, failures in percent. What telemetry does not say is left out; it is never zero.
 type Status struct {
 	Status      string       `json:"status"`
 	ErrorMsg    string       `json:"errorMsg,omitempty"`
@@ -67,11 +67,16 @@ type seen struct {
 	CPU     *float64 `db:"cpu_percent"`
 	Memory  *float64 `db:"memory_percent"`
 	Watts   *float64 `db:"watts"`
+	Failure *float64 `db:"failure"`
 	Pods    []byte   `db:"pods"`
 }
 
-const selectNodes = `select cluster, node, cpu_percent, memory_percent, watts, body -> 'pod' as pods from topology_nodes
-where cluster || '/' || node = any($1)`
+// Failures are PDLC's moving average of how often a node was silent, in whole percent: a status is written when it changes, and the
+// average never stands still. What PDLC has not observed lately is not known.
+const selectNodes = `select t.cluster, t.node, t.cpu_percent, t.memory_percent, t.watts, t.body -> 'pod' as pods,
+	round((o.metrics ->> 'node_failure')::float8 * 100) as failure
+from topology_nodes t left join pdlc_nodes o on o.cluster = t.cluster and o.node = t.node and o.at > now() - interval '15 minutes'
+where t.cluster || '/' || t.node = any($1)`
 
 // StatusOf tells how the application fares.
 func StatusOf(ctx context.Context, q store.Querier, a *application.Application) (Status, error) {
@@ -94,6 +99,7 @@ func StatusOf(ctx context.Context, q store.Querier, a *application.Application) 
 	for _, n := range nodes {
 		s.NodeMetrics = append(s.NodeMetrics, NodeMetric{
 			NodeName: n.Node, AvgNodeCPU: text(n.CPU), AvgNodeMemory: text(n.Memory), AvgNodeEnergy: text(n.Watts),
+			AvgNodeFailure: text(n.Failure),
 		})
 		var all map[string]topology.Pod
 		if len(n.Pods) > 0 {

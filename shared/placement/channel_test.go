@@ -266,3 +266,78 @@ func TestMalformedChannelsAreReportedAtTheirPaths(t *testing.T) {
 		"channels[2].bandwidth", "network.networks[0].id",
 	}, paths)
 }
+
+// cycled is a network of two computers over a cycle of switches, on one medium.
+func cycled(bandwidth int64) *network.Topology {
+	links := []network.Link{}
+	for _, ends := range [][2]string{{"n0", "x"}, {"x", "y"}, {"y", "x"}, {"y", "n1"}, {"n1", "y"}, {"x", "n0"}} {
+		links = append(links, network.Link{ID: ends[0] + ends[1], Source: ends[0], Target: ends[1], Medium: "m", Latency: time.Millisecond})
+	}
+	return &network.Topology{
+		Nodes: []network.Node{{ID: "n0"}, {ID: "n1"}, {ID: "x", Kind: network.Forwarder}, {ID: "y", Kind: network.Forwarder}},
+		Networks: []network.Network{
+			{ID: "wire", Media: []network.Medium{{ID: "m", Bandwidth: bandwidth}}, Links: links},
+		},
+	}
+}
+
+// TestACycleWithoutCapacityCarriesNothing: whoever needs bandwidth shares a node, or is told why it has no place.
+func TestACycleWithoutCapacityCarriesNothing(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Nodes: []placement.Node{
+			{Orchestrator: "o", Cluster: "k", Name: "n0", CPU: 2000}, {Orchestrator: "o", Cluster: "k", Name: "n1", CPU: 2000},
+		},
+		Components: []placement.Component{{ID: "a", CPU: 1000}, {ID: "b", CPU: 1000}},
+		Scores:     [][]float64{{10, 1}, {1, 10}},
+		Network:    cycled(0),
+		Channels:   []placement.Channel{{ID: "c", From: "a", To: "b", Bandwidth: 1}},
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	require.True(t, plan.Exact, "the bound knows that the two must meet")
+	require.InDelta(t, 11, plan.Objective, 1e-9)
+	require.True(t, plan.Channels[0].Loopback)
+
+	p.Components[0].CPU, p.Components[1].CPU = 1500, 1500
+	plan, err = placement.Place(p)
+	require.NoError(t, err)
+	require.Equal(t, 1, plan.Placed)
+	ex := placement.Explain(p, plan)
+	for _, c := range ex.Components {
+		if !c.Placed {
+			require.Contains(t, fmt.Sprint(c.Nodes), "wire/m has 0 bit/s free of 0")
+		}
+	}
+}
+
+// TestTenThousandChannels: as many as there may be find their ways, and no medium carries more than it can.
+func TestTenThousandChannels(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Nodes: []placement.Node{
+			{Orchestrator: "o", Cluster: "k", Name: "n0", CPU: 60_000}, {Orchestrator: "o", Cluster: "k", Name: "n1", CPU: 60_000},
+		},
+		Network: cycled(2_000_000),
+	}
+	const components, channels = 100, 10_000
+	for i := range components {
+		p.Components = append(p.Components, placement.Component{ID: fmt.Sprintf("c%03d", i), CPU: 1000})
+	}
+	for i := range channels {
+		p.Channels = append(p.Channels, placement.Channel{
+			ID: fmt.Sprintf("ch%05d", i), From: fmt.Sprintf("c%03d", i%components), To: fmt.Sprintf("c%03d", (i+1+i/components)%components), Bandwidth: 10,
+		})
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	require.Equal(t, components, plan.Placed)
+	var carried int64
+	for _, ch := range plan.Channels {
+		require.True(t, ch.Routed)
+		if !ch.Loopback {
+			carried += 3 * 10
+		}
+	}
+	require.LessOrEqual(t, carried, int64(2_000_000), "each way crosses the medium three times")
+}

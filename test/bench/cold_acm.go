@@ -28,6 +28,7 @@ var codecoCases = map[string]maker{
 		path, _, err := s.codecoApp(ctx)
 		return ask{client: "operator", method: http.MethodDelete, path: path}, err
 	},
+	"acm-metrics":       get("viewer", "/acm/metrics"),
 	"acm-app-list":      get("viewer", "/acm/apps?limit=10"),
 	"swm-channel-list":  get("viewer", "/swm/channels"),
 	"swm-topology-list": get("viewer", "/swm/topologies"),

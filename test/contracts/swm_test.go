@@ -90,6 +90,21 @@ func TestAGroupOfSWMWaitsForItsMembers(t *testing.T) {
 	w.viewer.call(t, http.MethodGet, "/swm/objects/applicationgroups/plant/line", "").is(t, http.StatusNotFound)
 }
 
+// TestAGroupThatNeverCompletesWaits: it says so for as long as it does, runs nothing, loses nothing, and goes when it is told to.
+func TestAGroupThatNeverCompletesWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operator.call(t, http.MethodPut, "/swm/objects/applicationgroups/plant/line", strings.ReplaceAll(swmGroup, "minMember: 2", "minMember: 9")).is(t, http.StatusOK)
+	w.operator.call(t, http.MethodPut, "/swm/objects/applications/plant/camera", swmCamera).is(t, http.StatusOK)
+	w.operator.call(t, http.MethodPut, "/swm/objects/applications/plant/store", swmStore).is(t, http.StatusOK)
+	for _, path := range []string{"applicationgroups/plant/line", "applications/plant/camera", "applications/plant/store"} {
+		require.Equal(t, "Waiting", decode[swmObject](t, w.viewer.get(t, "/swm/objects/"+path)).Status.Phase, path)
+	}
+	w.viewer.call(t, http.MethodGet, "/swm/plans/plant/line", "").is(t, http.StatusNotFound)
+	w.operator.call(t, http.MethodDelete, "/swm/objects/applicationgroups/plant/line", "").is(t, http.StatusNoContent)
+	require.Equal(t, "Waiting", decode[swmObject](t, w.viewer.get(t, "/swm/objects/applications/plant/camera")).Status.Phase, "members stay")
+}
+
 // TestTheFaultsOfAnObjectOfSWMHaveItsPaths: whatever it is translated to.
 func TestTheFaultsOfAnObjectOfSWMHaveItsPaths(t *testing.T) {
 	t.Parallel()

@@ -186,6 +186,7 @@ var direct = map[string][]string{
 	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"},           // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
 	"shared/acm":                          {"github.com/jackc/pgx/v5"},
+	"shared/acm/export":                   {"github.com/jackc/pgx/v5"},
 	"shared/acm/objects":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/clusterlink":                  {"go.yaml.in/yaml/v3"},
 	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},

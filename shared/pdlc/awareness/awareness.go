@@ -258,7 +258,7 @@ func look(ctx context.Context, db *store.DB, staleAfter time.Duration, now time.
 			{"security", sca, 0.01},
 			{"cpu_forecast", cmp.Or(forecast, cpu), 0.01},
 		} {
-			if m.v != nil {
+			if m.v != nil && links.Known(*m.v) != nil { // one node's nonsense does not keep the others from being observed
 				n.Metrics[m.name] = *m.v * m.by
 			}
 		}
@@ -273,7 +273,7 @@ func look(ctx context.Context, db *store.DB, staleAfter time.Duration, now time.
 	}
 	for i := range nodes {
 		n := &nodes[i]
-		nets[n.Name].into(n.Metrics)
+		nets[n.Name].tell(n.Metrics)
 		n.average(former[[2]string{n.Cluster, n.Name}])
 	}
 	return nodes, join(nodes, table)
@@ -322,7 +322,7 @@ func join(nodes []Node, table []connect.Node) error {
 }
 
 // edge is what the links of a node have together.
-type edge struct{ links map[string]*link } // by the node at the other end
+type edge struct{ links, into map[string]*link } // by the node at the other end
 
 type link struct {
 	free, failure float64 // bit/s, 0 to 1
@@ -330,9 +330,17 @@ type link struct {
 	rtt           *float64
 }
 
-func (e *edge) into(v profile.Values) {
+func (e *edge) tell(v profile.Values) {
 	if e == nil {
 		return
+	}
+	for _, l := range e.into {
+		if l.bandwidth {
+			v["ibw"] += l.free
+		}
+	}
+	if len(e.links) == 0 {
+		return // others have links to it, and nobody knows of one of its own
 	}
 	v["degree"] = float64(len(e.links))
 	free, failure, rtt, timed, known := 0.0, 0.0, 0.0, 0, false
@@ -354,16 +362,32 @@ func (e *edge) into(v profile.Values) {
 	}
 }
 
-// edges are the links of each node, outwards: as they were described, with what channels leave of their bandwidth, and as they
+// FailureOf returns the part of its packets that a link loses, 1 for one that keeps its channels no longer or is silent; nil if
+// nobody has measured that.
+func FailureOf(m *links.Measurement, now time.Time) *float64 {
+	failure := 1.0
+	if m.Degraded == "" && now.Sub(m.MeasuredAt) <= links.Fresh {
+		if m.Loss == nil {
+			return nil
+		}
+		failure = min(1, *m.Loss/lossFull)
+	}
+	return &failure
+}
+
+// edges are the links of each node, in both directions: as they were described, with what channels leave of their bandwidth, and as they
 // were measured. A link that was measured and is silent now counts as failed, one that loses packets by what it loses.
 func edges(ctx context.Context, q store.Querier) (map[string]*edge, error) {
 	out := map[string]*edge{}
 	at := func(from, to string) *link {
-		if out[from] == nil {
-			out[from] = &edge{links: map[string]*link{}}
+		for _, end := range []string{from, to} {
+			if out[end] == nil {
+				out[end] = &edge{links: map[string]*link{}, into: map[string]*link{}}
+			}
 		}
 		if out[from].links[to] == nil {
-			out[from].links[to] = &link{}
+			one := &link{}
+			out[from].links[to], out[to].into[from] = one, one
 		}
 		return out[from].links[to]
 	}
@@ -398,11 +422,8 @@ func edges(ctx context.Context, q store.Querier) (map[string]*edge, error) {
 		m := &measured[i]
 		one := at(m.Source, m.Target)
 		one.rtt = m.RTT
-		if m.Loss != nil {
-			one.failure = min(1, *m.Loss/lossFull)
-		}
-		if m.Degraded != "" || time.Since(m.MeasuredAt) > links.Fresh {
-			one.failure = 1
+		if failure := FailureOf(m, time.Now()); failure != nil {
+			one.failure = *failure
 		}
 		if b := cmp.Or(m.Bandwidth, m.Throughput); b != nil && (!one.bandwidth || *b*1000 < one.free) {
 			one.free, one.bandwidth = *b*1000, true

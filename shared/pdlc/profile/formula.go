@@ -76,6 +76,7 @@ var Metrics = []Metric{
 	{"link_failure", None, "sum over its links of the moving averages of their failures"},
 	{"degree", None, "how many links it has"},
 	{"ebw", Rate, "bandwidth that is left on its links outwards"},
+	{"ibw", Rate, "bandwidth that is left on the links to it"},
 	{"latency", Seconds, "mean round trip over its links"},
 	{"cpu_forecast", None, "greatest share of the cpu that is foreseen, 0 to 1"},
 }

@@ -4,7 +4,7 @@
 //
 // Read model.go and state.go (who is where; it keeps the rules), then stages.go, which runs the rest: slots.go where a
 // flow is the answer; start.go, bound.go with dual.go, dual_evaluate.go and subgradient.go; localsearch.go; branch.go
-// with mask.go and reoptimize.go; depthfirst.go.
+// with mask.go and reoptimize.go; depthfirst.go; for channels channel.go, joint.go and anneal.go.
 package solver
 
 import (

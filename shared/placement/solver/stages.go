@@ -115,6 +115,7 @@ func (m *Model) solveWithin(orch int32, budget int64) Solution {
 		s.improve()
 		sol.improveTo(s)
 	}
+	s.withChannels(&sol, budget)
 	sol.Exact = sol.proven()
 	if !sol.Exact && s.small() && len(m.Channels) == 0 {
 		s.budget = budget

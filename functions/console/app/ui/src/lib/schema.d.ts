@@ -3313,6 +3313,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/acm/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What CODECO's components tell each other, for a Prometheus
+         * @description The metrics of tables 13 to 16 of CODECO's deliverable D11, of applications, nodes and links. What is not known, or cannot be
+         *     true, has no series; how many values were left out for that is `codeco_refused_values`.
+         */
+        get: operations["exportCodecoMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/mdm/nodes": {
         parameters: {
             query?: never;
@@ -13348,6 +13369,32 @@ export interface operations {
                 content?: never;
             };
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    exportCodecoMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text format of Prometheus. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example # TYPE codeco_node_energy_watts gauge
+                     *     codeco_node_energy_watts{cluster="edge",node="edge-1"} 11.5
+                     */
+                    "text/plain": string;
+                };
+            };
+            403: components["responses"]["Forbidden"];
             default: components["responses"]["Problem"];
         };
     };

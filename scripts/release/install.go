@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -39,25 +40,47 @@ type values struct {
 // sentinel stands for a value of base-url while the overlay is rendered.
 func sentinel(key string) string { return "littoral-release-value-" + strings.ToLower(key) }
 
-// templated is the overlay with the values of its base URL as sentinels wherever kustomize puts them, and these values.
-func templated(folder string) (all []*resource.Resource, v values, err error) {
-	plain, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		return nil, v, err
-	}
-	for _, o := range plain.Resources() {
-		if o.GetKind() == "ConfigMap" && o.GetName() == "base-url" {
-			v.BaseURL = o.GetDataMap()
+// valuesOf reads the values from the overlay as it is rendered.
+func valuesOf(rendered []byte) (v values, err error) {
+	routes := false
+	for _, text := range bytes.Split(rendered, []byte("\n---\n")) {
+		routes = routes || bytes.Contains(text, []byte("\nkind: HTTPRoute\n"))
+		if !bytes.Contains(text, []byte("kind: ConfigMap\n")) {
+			continue
 		}
-		if o.GetKind() == "ConfigMap" && o.GetName() == "littoral" {
-			v.Settings = o.GetDataMap()
+		var o struct {
+			Metadata struct{ Name string }
+			Data     map[string]string
+		}
+		if err := yaml.Unmarshal(text, &o); err != nil {
+			return v, err
+		}
+		switch o.Metadata.Name {
+		case "littoral":
+			v.Settings = o.Data
+		case "base-url":
+			v.BaseURL = o.Data
 		}
 	}
 	if v.Settings == nil {
-		return nil, v, fmt.Errorf("there is no ConfigMap littoral")
+		return v, fmt.Errorf("there is no ConfigMap littoral")
 	}
-	if v.BaseURL == nil || !hasRoutes(plain.Resources()) {
+	if !routes {
 		v.BaseURL = nil
+	}
+	return v, nil
+}
+
+// templated is the overlay with the values of its base URL, and these values: as sentinels, wherever kustomize puts them.
+func templated(folder string, rendered []byte) (all []*resource.Resource, v values, err error) {
+	if v, err = valuesOf(rendered); err != nil {
+		return nil, v, err
+	}
+	if v.BaseURL == nil {
+		plain, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+		if err != nil {
+			return nil, v, err
+		}
 		return plain.Resources(), v, nil
 	}
 	// The component's own replacements are made once more, with sentinels.
@@ -112,10 +135,6 @@ func templated(folder string) (all []*resource.Resource, v values, err error) {
 	return objects.Resources(), v, nil
 }
 
-func hasRoutes(all []*resource.Resource) bool {
-	return slices.ContainsFunc(all, func(o *resource.Resource) bool { return o.GetKind() == "HTTPRoute" })
-}
-
 // hooks have Helm run the migration when there is a Postgres and before functions are replaced; on the first installation nothing
 // stands yet, and functions wait for the schema. Argo CD, which would take them as hooks of its own, runs it in its wave, anew each time.
 var hooks = map[string]string{
@@ -131,8 +150,8 @@ const settingsTemplate = `data:
 
 // chart is the overlay as a Helm chart. Its objects are those of the manifest but the namespace, which users make with the Secrets; its
 // values are the overlay's settings and base URL.
-func (r *release) chart(overlay string, images map[string]string) ([]file, error) {
-	all, v, err := templated(filepath.Join("knative", "overlays", overlay))
+func (r *release) chart(overlay string, rendered []byte, images map[string]string) ([]file, error) {
+	all, v, err := templated(filepath.Join("knative", "overlays", overlay), rendered)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +187,7 @@ func (r *release) chart(overlay string, images map[string]string) ([]file, error
 		for key := range v.BaseURL {
 			templated = regexp.MustCompile(regexp.QuoteMeta(sentinel(key))+`\b`).ReplaceAllLiteralString(templated, `{{ printf "%q" .Values.baseURL.`+key+` }}`)
 		}
-		for image, digest := range images {
-			templated = strings.ReplaceAll(templated, "image: "+image+"\n", "image: "+digest+"\n")
-		}
+		templated = source.ReplaceAllStringFunc(templated, func(name string) string { return cmp.Or(images[name], name) })
 		if o.GetKind() == "ConfigMap" && o.GetName() == "littoral" {
 			templated = regexp.MustCompile(`(?m)^data:\n(?:  .*\n)*`).ReplaceAllLiteralString(templated, settingsTemplate)
 		}
@@ -185,9 +202,12 @@ func (r *release) chart(overlay string, images map[string]string) ([]file, error
 	return files, nil
 }
 
+// source is what an overlay calls an image: the package that it is built of.
+var source = regexp.MustCompile(`ko://[^\s"']+`)
+
 // imagesOf pairs what an overlay calls its images with their digests: both texts have the same objects in the same order.
 func imagesOf(rendered, resolved string) (map[string]string, error) {
-	named, final := regexp.MustCompile(`ko://[^\s"']+`).FindAllString(rendered, -1), reference.FindAllString(resolved, -1)
+	named, final := source.FindAllString(rendered, -1), reference.FindAllString(resolved, -1)
 	if len(named) != len(final) {
 		return nil, fmt.Errorf("%d images are named and %d were built", len(named), len(final))
 	}
@@ -308,12 +328,12 @@ func (r *release) artefact(files []file, configType, layerType types.MediaType, 
 }
 
 // installers writes what Helm, Argo CD and Flux install the overlay with, into the layout of images too.
-func (r *release) installers(overlay, manifest string, images map[string]string) error {
+func (r *release) installers(overlay, manifest string, rendered []byte, images map[string]string) error {
 	final := map[string]string{}
 	for name, built_ := range images {
 		final[name] = strings.Replace(built_, built, r.images, 1)
 	}
-	chart, err := r.chart(overlay, final)
+	chart, err := r.chart(overlay, rendered, final)
 	if err != nil {
 		return fmt.Errorf("chart: %w", err)
 	}

@@ -84,7 +84,7 @@ func (r *release) manifests(ctx context.Context) error {
 		}
 		images, err := imagesOf(string(rendered), resolved)
 		if err == nil {
-			err = r.installers(overlay, text, images)
+			err = r.installers(overlay, text, rendered, images)
 		}
 		if err != nil {
 			return fmt.Errorf("overlay %s: %w", overlay, err)

@@ -123,19 +123,39 @@ func TestARelease(t *testing.T) { //nolint:paralleltest // it runs in the root o
 	packed, err := os.Open(filepath.Join(one, "littoral-lighthouse-"+number+".tgz"))
 	require.NoError(t, err)
 	require.Equal(t, chart, unpacked(t, packed))
-	aChart(t, chart, text)
+	aChart(t, "lighthouse", chart, text)
 	stages := content("registry.example/littoral/manifests/lighthouse:"+version, fluxConfig, fluxLayer)
 	forFlux(t, stages, read(t, one, "littoral-lighthouse-flux.yaml"), text)
 }
 
+// TestAChartIsItsOverlay, of all functions: without images, which take minutes to build.
+func TestAChartIsItsOverlay(t *testing.T) { //nolint:paralleltest // it runs in the root of the tree
+	t.Chdir("../..")
+	r := &release{version: version, commit: "none"}
+	text, err := r.render("knative/overlays/edge")
+	require.NoError(t, err)
+	images := map[string]string{}
+	manifest := regexp.MustCompile(`ko://[^\s"']+`).ReplaceAllStringFunc(string(text), func(name string) string {
+		images[name] = "registry.example/" + strings.TrimPrefix(name, "ko://") + "@sha256:00"
+		return images[name]
+	})
+	files, err := r.chart("edge", text, images)
+	require.NoError(t, err)
+	chart := map[string]string{}
+	for _, f := range files {
+		chart[f.name] = string(f.body)
+	}
+	aChart(t, "edge", chart, manifest)
+}
+
 // aChart requires of a chart what Helm does, with its templates rendered as Helm would: they use nothing that only Helm has. With the
 // values that it comes with, its objects are those of the manifest; with others, these are where the former were.
-func aChart(t *testing.T, chart map[string]string, manifest string) {
+func aChart(t *testing.T, overlay string, chart map[string]string, manifest string) {
 	t.Helper()
-	const folder = "littoral-lighthouse/"
+	folder := "littoral-" + overlay + "/"
 	var about struct{ APIVersion, Name, Version, Type, AppVersion, KubeVersion, Description, Home string }
 	require.NoError(t, yaml.UnmarshalStrict([]byte(chart[folder+"Chart.yaml"]), &about))
-	require.Equal(t, []string{"v2", "littoral-lighthouse", strings.TrimPrefix(version, "v")}, []string{about.APIVersion, about.Name, about.Version})
+	require.Equal(t, []string{"v2", "littoral-" + overlay, strings.TrimPrefix(version, "v")}, []string{about.APIVersion, about.Name, about.Version})
 	var given map[string]map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(chart[folder+"values.yaml"]), &given))
 	require.Contains(t, given["settings"], "OIDC_ISSUER")

@@ -123,7 +123,7 @@ walks: ## run five hundred random sequences of actions on the whole system (make
 
 .PHONY: security
 security: ## run the corpora of hostile input and print how many cases there are of each
-	$(GO) run ./scripts/with-postgres -- $(GO) run ./test/security
+	LITTORAL_TENANT_CALLS=10000 $(GO) run ./scripts/with-postgres -- $(GO) run ./test/security
 
 FUZZTIME ?= 60s
 
@@ -194,7 +194,7 @@ e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (nee
 bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications
 	LITTORAL_FLEET=generated:nodes=$${NODES:-5000},seed=7 test/e2e/console/run "$(CURDIR)/$(BROWSER)" measure
 
-GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml infra/base/serviceaccounts.yaml infra/base/tokens.yaml infra/base/rbac.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -6,7 +6,7 @@
 //	make new-function NAME=events/stream KIND=stream
 //
 // It writes the function and its test. An operation or a stream gets a stub in shared/api/openapi.yaml; a reaction its Trigger, a task
-// its PingSource in triggers/. The first function of a component also gets a ServiceAccount.
+// its PingSource in triggers/. "make generate" does the rest.
 package main
 
 import (
@@ -113,7 +113,7 @@ func files(root, name, kind, on string) (map[string][]byte, error) {
 	}
 	tree.changed[dir+"/function.go"] = f.fill(kind + ".go.tmpl")
 	tree.changed[dir+"/function_test.go"] = f.fill(kind + "_test.go.tmpl")
-	return tree.changed, tree.account(f)
+	return tree.changed, nil
 }
 
 // fill returns a template with the function's names.
@@ -225,16 +225,6 @@ func (t *tree) wake(f function, kind string) error {
 	t.changed[list] = slices.Concat(text[:place], []byte(own), text[place:])
 	t.changed["triggers/"+f.Name()+".yaml"] = f.fill(kind + ".yaml.tmpl")
 	return nil
-}
-
-// account adds the ServiceAccount of a component that has none yet.
-func (t *tree) account(f function) error {
-	const list = "infra/base/serviceaccounts.yaml"
-	text, err := t.read(list)
-	if err == nil && !bytes.Contains(text, []byte("\n  name: "+f.Component+"\n")) {
-		t.changed[list] = slices.Concat(text, f.fill("serviceaccount.yaml.tmpl"))
-	}
-	return err
 }
 
 // before inserts lines before the first line of mark, which begins with the line break before it.

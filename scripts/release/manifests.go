@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -81,6 +82,13 @@ func (r *release) manifests(ctx context.Context) error {
 		if err := r.write("littoral-"+overlay+".yaml", []byte(text)); err != nil {
 			return err
 		}
+		images, err := imagesOf(string(rendered), resolved)
+		if err == nil {
+			err = r.installers(overlay, text, rendered, images)
+		}
+		if err != nil {
+			return fmt.Errorf("overlay %s: %w", overlay, err)
+		}
 	}
 	return nil
 }
@@ -115,17 +123,7 @@ func (r *release) render(folder string) ([]byte, error) {
 		if stage(o) < 0 {
 			return nil, fmt.Errorf("%s %s is of no stage", o.GetKind(), o.GetName())
 		}
-		annotations := o.GetAnnotations()
-		annotations["argocd.argoproj.io/sync-wave"] = strconv.Itoa(stage(o))
-		if err := o.SetAnnotations(annotations); err != nil {
-			return nil, err
-		}
-		labels := o.GetLabels()
-		labels["app.kubernetes.io/version"] = r.version // for the doctor; a pod's template has none, so nothing restarts for it
-		if err := o.SetLabels(labels); err != nil {
-			return nil, err
-		}
-		text, err := o.AsYAML()
+		text, err := r.finished(o)
 		if err != nil {
 			return nil, err
 		}
@@ -133,6 +131,24 @@ func (r *release) render(folder string) ([]byte, error) {
 		b.Write(text)
 	}
 	return b.Bytes(), nil
+}
+
+// finished is an object with what a release adds to it.
+func (r *release) finished(o *resource.Resource) ([]byte, error) {
+	annotations := o.GetAnnotations()
+	annotations["argocd.argoproj.io/sync-wave"] = strconv.Itoa(stage(o))
+	if o.GetKind() == "Job" {
+		maps.Copy(annotations, hooks)
+	}
+	if err := o.SetAnnotations(annotations); err != nil {
+		return nil, err
+	}
+	labels := o.GetLabels()
+	labels["app.kubernetes.io/version"] = r.version // for the doctor; a pod's template has none, so nothing restarts for it
+	if err := o.SetLabels(labels); err != nil {
+		return nil, err
+	}
+	return o.AsYAML()
 }
 
 func stage(o *resource.Resource) int {
@@ -167,14 +183,46 @@ func (r *release) platforms() []string {
 
 var reference = regexp.MustCompile(regexp.QuoteMeta(built) + `/[a-z0-9./-]+@sha256:[0-9a-f]{64}`)
 
-// export adds the images that the manifests name to the layout of the release.
-func (r *release) export(manifests string, through http.RoundTripper) error {
+// layout is the folder of images.
+func (r *release) layout() (layout.Path, error) {
 	folder := filepath.Join(r.out, "images")
 	path, err := layout.FromPath(folder)
 	if err != nil {
-		if path, err = layout.Write(folder, empty.Index); err != nil {
-			return err
-		}
+		return layout.Write(folder, empty.Index)
+	}
+	return path, nil
+}
+
+// keep adds an image to the layout under its name, and pushes it if that is wanted.
+func (r *release) keep(image v1.Image, as string) error {
+	path, err := r.layout()
+	if err != nil {
+		return err
+	}
+	final, err := name.NewTag(as)
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	match := func(d v1.Descriptor) bool { return d.Digest == digest }
+	named := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": final.Name()})
+	if err := path.ReplaceImage(image, match, named); err != nil || !r.push {
+		return err
+	}
+	if err := remote.Write(final, image, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push %s: %w", final, err)
+	}
+	return nil
+}
+
+// export adds the images that the manifests name to the layout of the release.
+func (r *release) export(manifests string, through http.RoundTripper) error {
+	path, err := r.layout()
+	if err != nil {
+		return err
 	}
 	named := reference.FindAllString(manifests, -1)
 	slices.Sort(named)
@@ -213,14 +261,8 @@ func (r *release) export(manifests string, through http.RoundTripper) error {
 		if err != nil {
 			return err
 		}
-		if err := path.ReplaceImage(image, match, as); err != nil {
+		if err := r.keep(image, final.Name()); err != nil {
 			return err
-		}
-		if r.push {
-			err = remote.Write(final, image, remote.WithAuthFromKeychain(authn.DefaultKeychain))
-		}
-		if err != nil {
-			return fmt.Errorf("push %s: %w", final, err)
 		}
 	}
 	return nil

@@ -14,15 +14,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	spdxjson "github.com/spdx/tools-golang/json"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 const version = "v1.2.3-try"
@@ -91,9 +96,156 @@ func TestARelease(t *testing.T) { //nolint:paralleltest // it runs in the root o
 	require.NoError(t, err)
 	index, err := images.IndexManifest()
 	require.NoError(t, err)
-	require.Len(t, index.Manifests, 1)
-	require.Equal(t, image[1], index.Manifests[0].Digest.String())
-	require.Equal(t, "registry.example/littoral/base:"+version, index.Manifests[0].Annotations["org.opencontainers.image.ref.name"])
+	names := map[string]v1.Descriptor{}
+	for _, d := range index.Manifests {
+		names[d.Annotations["org.opencontainers.image.ref.name"]] = d
+	}
+	require.Len(t, names, 3)
+	require.Equal(t, image[1], names["registry.example/littoral/base:"+version].Digest.String())
+
+	content := func(name, config, layer string) map[string]string {
+		require.Contains(t, names, name)
+		made, err := images.Image(names[name].Digest)
+		require.NoError(t, err)
+		manifest, err := made.Manifest()
+		require.NoError(t, err)
+		require.EqualValues(t, config, manifest.Config.MediaType)
+		require.Len(t, manifest.Layers, 1)
+		require.EqualValues(t, layer, manifest.Layers[0].MediaType)
+		layers, err := made.Layers()
+		require.NoError(t, err)
+		packed, err := layers[0].Compressed()
+		require.NoError(t, err)
+		return unpacked(t, packed)
+	}
+	number := strings.TrimPrefix(version, "v")
+	chart := content("registry.example/littoral/charts/littoral-lighthouse:"+number, chartConfig, chartLayer)
+	packed, err := os.Open(filepath.Join(one, "littoral-lighthouse-"+number+".tgz"))
+	require.NoError(t, err)
+	require.Equal(t, chart, unpacked(t, packed))
+	aChart(t, "lighthouse", chart, text)
+	stages := content("registry.example/littoral/manifests/lighthouse:"+version, fluxConfig, fluxLayer)
+	forFlux(t, stages, read(t, one, "littoral-lighthouse-flux.yaml"), text)
+}
+
+// TestAChartIsItsOverlay, of all functions: without images, which take minutes to build.
+func TestAChartIsItsOverlay(t *testing.T) { //nolint:paralleltest // it runs in the root of the tree
+	t.Chdir("../..")
+	r := &release{version: version, commit: "none"}
+	text, err := r.render("knative/overlays/edge")
+	require.NoError(t, err)
+	images := map[string]string{}
+	manifest := regexp.MustCompile(`ko://[^\s"']+`).ReplaceAllStringFunc(string(text), func(name string) string {
+		images[name] = "registry.example/" + strings.TrimPrefix(name, "ko://") + "@sha256:00"
+		return images[name]
+	})
+	files, err := r.chart("edge", text, images)
+	require.NoError(t, err)
+	chart := map[string]string{}
+	for _, f := range files {
+		chart[f.name] = string(f.body)
+	}
+	aChart(t, "edge", chart, manifest)
+}
+
+// aChart requires of a chart what Helm does, with its templates rendered as Helm would: they use nothing that only Helm has. With the
+// values that it comes with, its objects are those of the manifest; with others, these are where the former were.
+func aChart(t *testing.T, overlay string, chart map[string]string, manifest string) {
+	t.Helper()
+	folder := "littoral-" + overlay + "/"
+	var about struct{ APIVersion, Name, Version, Type, AppVersion, KubeVersion, Description, Home string }
+	require.NoError(t, yaml.UnmarshalStrict([]byte(chart[folder+"Chart.yaml"]), &about))
+	require.Equal(t, []string{"v2", "littoral-" + overlay, strings.TrimPrefix(version, "v")}, []string{about.APIVersion, about.Name, about.Version})
+	var given map[string]map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(chart[folder+"values.yaml"]), &given))
+	require.Contains(t, given["settings"], "OIDC_ISSUER")
+	require.Contains(t, given["baseURL"], "hostname")
+	want := objects(t, manifest)
+	require.Contains(t, want, "Namespace littoral")
+	delete(want, "Namespace littoral") // users make it, with the Secrets
+	require.Equal(t, want, objects(t, rendered(t, chart, given)))
+
+	former, _ := given["baseURL"]["hostname"].(string)
+	given["baseURL"]["hostname"], given["settings"]["LOG_LEVEL"], given["settings"]["ODD"] = "elsewhere.example", "DEBUG", "a \"b\": {{c}}\n#d"
+	other := objects(t, rendered(t, chart, given))
+	require.Len(t, other, len(want))
+	route, err := json.Marshal(other["HTTPRoute lighthouse-controller-list"])
+	require.NoError(t, err)
+	require.Contains(t, string(route), "elsewhere.example")
+	require.NotContains(t, string(route), former)
+	data, ok := other["ConfigMap littoral"]["data"].(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, []any{"DEBUG", "a \"b\": {{c}}\n#d"}, []any{data["LOG_LEVEL"], data["ODD"]})
+
+	migrates, ok := want["Job migrate"]["metadata"].(map[string]any)
+	require.True(t, ok)
+	require.Subset(t, migrates["annotations"], map[string]any{
+		"helm.sh/hook": "post-install,pre-upgrade", "argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/sync-wave": "1",
+	})
+}
+
+// forFlux requires that the stages together are the manifest, and that Flux applies one after the other.
+func forFlux(t *testing.T, content map[string]string, how, manifest string) {
+	t.Helper()
+	var all string
+	for _, stage := range stages {
+		require.Contains(t, content, stage+"/littoral.yaml")
+		all += content[stage+"/littoral.yaml"]
+	}
+	require.Len(t, content, len(stages))
+	require.Equal(t, objects(t, manifest), objects(t, all))
+	made := objects(t, how)
+	require.Len(t, made, len(stages)+1)
+	source := made["OCIRepository littoral-lighthouse"]["spec"].(map[string]any) //nolint:forcetypeassert // else the test fails
+	require.Equal(t, "oci://registry.example/littoral/manifests/lighthouse", source["url"])
+	before := ""
+	for _, stage := range stages {
+		spec, ok := made["Kustomization littoral-lighthouse-"+stage]["spec"].(map[string]any)
+		require.True(t, ok, stage)
+		require.Equal(t, "./"+stage, spec["path"])
+		require.Equal(t, true, spec["wait"])
+		if before != "" {
+			require.Equal(t, []any{map[string]any{"name": before}}, spec["dependsOn"])
+		}
+		before = "littoral-lighthouse-" + stage
+	}
+}
+
+// rendered is what the templates of a chart make of values.
+func rendered(t *testing.T, chart map[string]string, values map[string]map[string]any) string {
+	t.Helper()
+	var all strings.Builder
+	for name, text := range chart {
+		if strings.Contains(name, "/templates/") {
+			parsed, err := template.New(name).Option("missingkey=error").Parse(text)
+			require.NoError(t, err)
+			all.WriteString("\n---\n")
+			require.NoError(t, parsed.Execute(&all, map[string]any{"Values": values}))
+		}
+	}
+	return all.String()
+}
+
+// objects are those of a text by kind and name.
+func objects(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	for _, part := range regexp.MustCompile(`(?m)^---\n`).Split(text, -1) {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		var o map[string]any
+		require.NoError(t, yaml.UnmarshalStrict([]byte(part), &o), part)
+		about, ok := o["metadata"].(map[string]any)
+		require.True(t, ok, part)
+		name := fmt.Sprint(o["kind"], " ", about["name"])
+		if group, _, core := strings.Cut(fmt.Sprint(o["apiVersion"]), "/"); core && o["kind"] == "Service" {
+			name += " of " + group
+		}
+		require.NotContains(t, all, name)
+		all[name] = o
+	}
+	return all
 }
 
 func TestPlugins(t *testing.T) {
@@ -131,16 +283,24 @@ func members(t *testing.T, path string) (names []string) {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
-	z, err := gzip.NewReader(file)
+	return slices.Collect(maps.Keys(unpacked(t, file)))
+}
+
+func unpacked(t *testing.T, from io.ReadCloser) map[string]string {
+	t.Helper()
+	defer func() { require.NoError(t, from.Close()) }()
+	z, err := gzip.NewReader(from)
 	require.NoError(t, err)
 	archive := tar.NewReader(z)
+	files := map[string]string{}
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return names
+			return files
 		}
 		require.NoError(t, err)
-		names = append(names, h.Name)
+		body, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		files[h.Name] = string(body)
 	}
 }

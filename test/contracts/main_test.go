@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 	given["RULES_BACKEND"], given["RULES_DIR"], given["OBJECTS_URL"] = "files", dir, "file://"+dir+"/objects"
 	given["LOGS_BACKEND"], given["LOGS_DIR"] = "files", filepath.Join(dir, "logs")
 	given["TELEMETRY_LOGS_BUS_TOKEN_KEY"], given["TELEMETRY_SERIES_BUS_TOKEN_KEY"] = busKey, busKey
+	given["BUS_GET_BUS_TOKEN_KEY"] = busKey
 	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, which ends the telemetry too
 }
 

@@ -44,6 +44,9 @@ var corpora = []corpus{
 		"./shared/webhook": {"TestNoVectorGetsThrough", "TestRedirectsAreNotFollowed", "TestTokens_forLittoralItself"},
 		"./shared/kube":    {"TestNoClusterSendsUsElsewhere"},
 	}},
+	{"tenants (10,000 calls)", map[string][]string{
+		"./test/contracts": {"TestNoCallCrossesTenants"},
+	}},
 	{"cursors and queries", map[string][]string{
 		"./test/contracts": {"TestQueries", "TestBadRequests", "FuzzQueries"},
 	}},

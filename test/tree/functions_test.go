@@ -120,12 +120,12 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 			}
 			require.Contains(t, string(kustomization), "- "+name+".yaml\n")
 			require.LessOrEqual(t, len(name), 40)
-			require.Contains(t, string(accounts), "\n  name: "+s.Spec.Template.Spec.ServiceAccountName+"\n",
-				"infra/base/serviceaccounts.yaml says who it is")
-			require.Equal(t, entry.Spec.Kubernetes, strings.Contains(string(text), "name: kubernetes-"), "who is given a token")
-			if entry.Spec.Kubernetes {
-				require.Contains(t, string(tokens), "\n  name: kubernetes-"+s.Spec.Template.Spec.ServiceAccountName+"\n")
-			}
+			require.Equal(t, name, s.Spec.Template.Spec.ServiceAccountName, "it is nobody else")
+			require.Contains(t, string(accounts), "\n  name: "+name+"\n", "infra/base/serviceaccounts.yaml says who it is")
+			token := "name: kubernetes-" + name + "\n"
+			require.Equal(t, entry.Spec.Kubernetes, strings.Contains(string(text), token), "who is given a token")
+			require.Equal(t, strings.Count(string(text), token), strings.Count(string(text), "name: kubernetes-"), "it is given no other")
+			require.Equal(t, entry.Spec.Kubernetes, strings.Contains(string(tokens), "\n  "+token))
 			require.True(t, len(entry.Spec.Routes) > 0 || len(entry.Spec.Consumes) > 0, "nothing can wake it")
 		})
 	}

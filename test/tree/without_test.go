@@ -128,8 +128,10 @@ func TestAnOverlayMayLeaveOutComponents(t *testing.T) {
 	for function := range whole.functions {
 		require.Equal(t, !optional.MatchString(function), left.functions[function], function)
 	}
-	for _, account := range []string{"clock", "policymanager", "telemetry"} {
-		require.False(t, left.accounts[account], account)
+	for account := range whole.accounts {
+		if whole.functions[account] {
+			require.Equal(t, left.functions[account], left.accounts[account], account)
+		}
 	}
 	require.Empty(t, render(t, "lab", names...).dangling(), "with watches, the gateway and an issuer of its own")
 	one := render(t, "edge", "orchestrator-kubernetes")

@@ -79,6 +79,9 @@ func run() error {
 	if err := writeEgress(); err != nil {
 		return err
 	}
+	if err := writeAccounts(); err != nil {
+		return err
+	}
 	if err := writeWatches(mains); err != nil {
 		return err
 	}
@@ -136,7 +139,7 @@ func build(w wiring, main string, entry function.Entry) *servingv1.Service {
 		// Knative aims at seven tenths of an instance's concurrency, so it would start two instances for one call.
 		template.Annotations = map[string]string{"autoscaling.knative.dev/max-scale": "1"}
 	}
-	template.Spec.ServiceAccountName = component // its rights are in infra/base/rbac.yaml
+	template.Spec.ServiceAccountName = entry.Name // its rights are in infra/base/serviceaccounts.yaml
 	template.Spec.ContainerConcurrency = ptr.Int64(entry.Spec.Concurrency)
 	// A request to a sleeping function includes its start. The call itself is limited by the function's own deadline.
 	template.Spec.TimeoutSeconds = ptr.Int64(int64((start + entry.Spec.Timeout).Seconds()))
@@ -147,7 +150,7 @@ func build(w wiring, main string, entry function.Entry) *servingv1.Service {
 	memory := resource.MustParse(entry.Spec.Limits().Memory)
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,
-		Env:   slices.Concat(w.prewake(entry.Spec), secretsOf(entry.Spec), account(entry, component), []corev1.EnvVar{collect(memory)}),
+		Env:   slices.Concat(w.prewake(entry.Spec), secretsOf(entry.Spec), account(entry), []corev1.EnvVar{collect(memory)}),
 		EnvFrom: []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings}}},
 		},
@@ -176,11 +179,11 @@ func collect(limit resource.Quantity) corev1.EnvVar {
 
 // account gives a function that uses the Kubernetes API the credentials of its ServiceAccount as variables: a pod with
 // a volume, such as a mounted token, starts a third of a second later than one without.
-func account(entry function.Entry, component string) []corev1.EnvVar {
+func account(entry function.Entry) []corev1.EnvVar {
 	if !entry.Spec.Kubernetes {
 		return nil
 	}
-	account := "kubernetes-" + component // which is not there if accounts are mounted instead
+	account := "kubernetes-" + entry.Name // which is not there if accounts are mounted instead
 	return []corev1.EnvVar{secret("KUBERNETES_TOKEN", account, "token"), secret("KUBERNETES_CA", account, "ca.crt")}
 }
 

@@ -59,17 +59,27 @@ type reservation struct {
 
 // selectReservations lists what all our jobs have reserved, including clean-ups: what they remove still runs. A job's content is
 // large and stored out of line, so it is read only for jobs that reserve more than cpu and memory, as a partial index says.
-const selectReservations = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
+const (
+	selectReservations = reservationsColumns + reservationsOrder
+
+	// The same of some nodes.
+	selectReservationsAt = reservationsColumns + `and (j.cluster, j.node) in (select * from unnest($1::text[], $2::text[]))
+` + reservationsOrder
+
+	reservationsColumns = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
 coalesce(case when j.id in (select id from jobs where instruction @> '{"requirements": {"resources": {}}}')
   then j.instruction -> 'requirements' -> 'resources' end, '{}'),
 case when j.owner_id <> '' then coalesce(j.taken_at, 'epoch') end,
 exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node)
 from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
-order by j.cluster, j.node, j.id`
+`
+	reservationsOrder = `order by j.cluster, j.node, j.id`
+)
 
 // inventory is the infrastructure and its reservations.
 type inventory struct {
+	only         [][2]string // the nodes that it is of, as cluster and node; nil: all
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node
 	at           time.Time                   // of the topology: while telemetry as a whole is away, no node grows stale
@@ -89,7 +99,21 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{
+	return inventoryOf(ctx, q, now, nil, s)
+}
+
+// readInventoryAt is readInventory of some nodes alone, by cluster and node.
+func readInventoryAt(ctx context.Context, q store.Querier, only [][2]string, s Settings) (*inventory, error) {
+	now, err := topology.ReadInventoryAt(ctx, q, only)
+	if err != nil {
+		return nil, err
+	}
+	return inventoryOf(ctx, q, now, only, s)
+}
+
+func inventoryOf(ctx context.Context, q store.Querier, now *topology.Inventory, only [][2]string, s Settings) (inv *inventory, err error) {
+	inv = &inventory{
+		only:   only,
 		places: now.Places, at: now.At, silentUntil: now.SilentUntil, staleAfter: s.StaleAfter, forecast: s.UseForecast,
 	}
 	s.assume.apply(inv)
@@ -135,7 +159,11 @@ func (inv *inventory) networkFor(list []part) *network.Topology {
 
 // readReservations reads again what is reserved.
 func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
-	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], selectReservations)
+	statement, args := selectReservations, []any(nil)
+	if inv.only != nil {
+		statement, args = selectReservationsAt, columnsOf(inv.only)
+	}
+	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], statement, args...)
 	if err != nil {
 		return err
 	}
@@ -148,6 +176,15 @@ func (inv *inventory) readReservations(ctx context.Context, q store.Querier) err
 		inv.using, err = channels.Using(ctx, q)
 	}
 	return err
+}
+
+// columnsOf are the clusters and the nodes of places.
+func columnsOf(places [][2]string) []any {
+	clusters, nodes := make([]string, len(places)), make([]string, len(places))
+	for i, at := range places {
+		clusters[i], nodes[i] = at[0], at[1]
+	}
+	return []any{clusters, nodes}
 }
 
 // freshInventory is readInventory for those who decide by it. blind says why the topology cannot be used (missing or

@@ -84,6 +84,9 @@ func place(
 	if err != nil || c == nil {
 		return false, err
 	}
+	if done, err := c.placeAmongCandidates(ctx, tx, s, because); done || err != nil {
+		return false, err
+	}
 	inv, why, err := freshInventory(ctx, tx, s)
 	if err != nil {
 		return false, err

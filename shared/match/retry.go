@@ -3,15 +3,19 @@ package match
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // mostAlone bounds how many applications that are judged one by one share a transaction.
@@ -20,14 +24,20 @@ const mostAlone = 20
 // RetryPending tries, together, the components that fitted nowhere, then those that had to stay where they should not
 // be, then the updates that nobody has judged. It begins with the application from, in the order of ids, and handles
 // only as many as fit into one call. Its own event starts the next call for the others, so the results for these are
-// kept whatever happens to those.
-func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings, because string) error {
+// kept whatever happens to those. A component is only tried if one of the nodes in on could take it, since nothing else has
+// changed for it; nil = anything may have.
+func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings, because string, on [][2]string) error {
 	if err := Lock(ctx, tx); err != nil { // otherwise this could miss what a decision in progress leaves waiting
 		return err
 	}
 	p, err := selectPending(ctx, tx, from)
 	if err != nil {
 		return err
+	}
+	if on != nil {
+		if err := p.narrow(ctx, tx, on, s); err != nil {
+			return err
+		}
 	}
 	if err := PlaceAll(ctx, tx, p.waiting, s, because); err != nil {
 		return err
@@ -102,6 +112,77 @@ func selectPending(ctx context.Context, tx *store.Tx, from uuid.UUID) (pending, 
 		*l.into = (*l.into)[:end]
 	}
 	return p, nil
+}
+
+// narrow leaves those for which there may be room now, where it may have become free on these nodes alone.
+func (p *pending) narrow(ctx context.Context, tx *store.Tx, on [][2]string, s Settings) error {
+	if len(p.waiting)+len(p.misplaced) == 0 {
+		return nil
+	}
+	inv, err := readInventoryAt(ctx, tx, on, s)
+	if errors.Is(err, topology.ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	first, err := topology.Beginning(ctx, tx)
+	if err != nil || first || inv.linked || time.Since(inv.at) > topology.Fresh {
+		return err // peers of links, or all that is known, may have become others
+	}
+	for _, list := range []struct {
+		ids     *[]uuid.UUID
+		mayMove func(*job.Job) bool
+	}{
+		{&p.waiting, nobody},
+		{&p.misplaced, func(j *job.Job) bool { return j.IsMisplaced(job.Violating) || j.IsMisplaced(job.TooLarge) }},
+	} {
+		var may []uuid.UUID
+		for _, id := range *list.ids {
+			c, err := load(ctx, tx, id, list.mayMove)
+			if err != nil {
+				return err
+			}
+			if c == nil {
+				continue
+			}
+			room, err := c.hasRoom(inv)
+			if err != nil {
+				return err
+			}
+			if room {
+				may = append(may, id)
+			}
+		}
+		*list.ids = may
+	}
+	return nil
+}
+
+// hasRoom reports whether a node of the inventory could take a component that has no place, or may move. What the others
+// take is left aside, and so is all that ties components to each other.
+func (c *candidate) hasRoom(inv *inventory) (bool, error) {
+	if len(c.app.Channels)+len(c.app.Spreads) > 0 {
+		return true, nil // a change of a node may concern what is elsewhere
+	}
+	p := problemOf(c.app, c.list, inv)
+	p.Affinities, p.Preferences = nil, nil
+	for i := range p.Components {
+		p.Components[i].Shared = nil
+	}
+	admitted, err := placement.Admitted(p)
+	if err != nil {
+		if refused(err) != "" {
+			return true, nil // who places it says so
+		}
+		return false, err
+	}
+	for i := range c.list {
+		if admitted[i] && c.list[i].decided() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // RetryMisplaced moves jobs that could not leave their places before, if there is room now.

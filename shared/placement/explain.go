@@ -80,7 +80,7 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 		defer s.Put(c, at)
 	}
 	show := max(1, MaxExplained/asked)
-	out.Omitted = max(0, len(m.nodes)-show)
+	absent := m.absent(s, c)
 	nodes := m.promising(c, at, max(show, maxExamined/asked))
 	all := make([]view, len(nodes))
 	for i, n := range nodes {
@@ -90,16 +90,21 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 			out.Fit++
 		}
 	}
+	out.Fit += absent.fit
 	slices.SortFunc(all, view.compare)
-	for _, v := range all[:min(show, len(all))] {
+	for i, v := range all[:min(show, len(all))] {
+		if v.fails && i+absent.fit >= show { // those that fit come first
+			break
+		}
 		out.Nodes = append(out.Nodes, m.detail(s, c, v))
 	}
+	out.Omitted = len(m.nodes) + absent.nodes - len(out.Nodes)
 	if at < 0 {
 		out.Summary, out.Rejections = m.whyUnplaced(s, c)
 		out.Relaxation = m.relax(s, c)
 		return out
 	}
-	out.Rejections = make(map[Rule]int)
+	out.Rejections = absent.broken
 	for _, v := range all {
 		if v.fails {
 			for _, r := range s.broken(c, v.node) {
@@ -109,11 +114,11 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	}
 	won := all[0]
 	switch {
-	case len(all) == 1:
+	case len(all)+absent.nodes == 1:
 		out.Summary = fmt.Sprintf("%s is the only node", place(out.Target))
-	case all[1].fails:
+	case len(all) == 1 || all[1].fails:
 		out.Summary = fmt.Sprintf("%s is the only one of %s that can take it", place(out.Target),
-			plural(len(all), "node"))
+			plural(len(all)+absent.nodes, "node"))
 	default:
 		next := m.nodes[all[1].node].Target()
 		out.RunnerUp, out.Margin = &next, won.total-all[1].total
@@ -130,6 +135,37 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 		out.Summary += "; it stays where it is"
 	default:
 		out.Summary += "; a move away from " + place(*current) // the summary is stored, and read after the move
+	}
+	return out
+}
+
+// left is what Problem.Absent says for one component.
+type left struct {
+	nodes, fit int
+	broken     map[Rule]int
+}
+
+// absent sums up the nodes that were left out, for an unplaced component with the others in their places. None of those is
+// there, so that what it shares with them excludes no node but for the orchestrator.
+func (m *model) absent(s *state, c int32) left {
+	out := left{broken: make(map[Rule]int)}
+	for i := range m.p.Absent {
+		a := &m.p.Absent[i]
+		if !slices.Contains(a.Components, m.comps[c].ID) {
+			continue
+		}
+		out.nodes += a.Nodes
+		broken := a.Broken
+		if like := slices.IndexFunc(m.nodes, func(n nodeInfo) bool { return n.orchestrator == a.Orchestrator }); len(broken) == 0 &&
+			like >= 0 && s.Foreign(c, int32(like)) {
+			broken = []Rule{RuleOneOrchestrator}
+		}
+		if len(broken) == 0 {
+			out.fit += a.Nodes
+		}
+		for _, r := range broken {
+			out.broken[r] += a.Nodes
+		}
 	}
 	return out
 }

@@ -1,6 +1,9 @@
 package placement
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // nodeInfo is what a node offers, normalised for comparison. The fields for the scores are copied, since a Node is large
 // to read.
@@ -48,21 +51,34 @@ func (n *nodeInfo) compute() {
 	}
 }
 
+// spellings are the other names of architectures, in lower case.
+var spellings = map[string][]string{
+	"amd64": {"x86_64", "x86-64", "x64", "intel", "intel64", "intel/x86_64"},
+	"arm64": {"aarch64", "arm64/v8", "arm64v8", "armv8", "arm64/aarch64"},
+	"arm":   {"armhf", "armv6l", "armv7l", "armv7", "arm/v6", "arm/v7"},
+	"386":   {"i386", "i486", "i586", "i686", "x86"},
+}
+
+var canonical = func() map[string]string {
+	of := map[string]string{}
+	for name, others := range spellings {
+		for _, other := range others {
+			of[other] = name
+		}
+	}
+	return of
+}()
+
 // CanonicalArchitecture returns the name the engine compares: amd64 for x86_64, x86-64, x64 and intel; arm64 for
 // aarch64; arm for armv6l, armv7l, armhf and the like; 386 for i386 and i686; anything else in lower case.
 func CanonicalArchitecture(s string) string {
-	switch s = strings.ToLower(strings.TrimSpace(s)); s {
-	case "x86_64", "x86-64", "x64", "intel", "intel64", "intel/x86_64":
-		return "amd64"
-	case "aarch64", "arm64/v8", "arm64v8", "armv8", "arm64/aarch64":
-		return "arm64"
-	case "armhf", "armv6l", "armv7l", "armv7", "arm/v6", "arm/v7":
-		return "arm"
-	case "i386", "i486", "i586", "i686", "x86":
-		return "386"
-	default:
-		return s
-	}
+	s = strings.ToLower(strings.TrimSpace(s))
+	return cmp.Or(canonical[s], s)
+}
+
+// ArchitectureSpellings returns every text in lower case whose CanonicalArchitecture is that one.
+func ArchitectureSpellings(architecture string) []string {
+	return append([]string{architecture}, spellings[architecture]...)
 }
 
 // lower returns the target with the orchestrator in lower case, to compare targets.

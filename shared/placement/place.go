@@ -13,6 +13,23 @@ import (
 // part of a plan, with the reason.
 func Place(p Problem) (Plan, error) { return new(Solver).Place(p) }
 
+// Admitted reports for each component whether any of the nodes could take it alone. An error is that of Place.
+func Admitted(p Problem) ([]bool, error) {
+	nodes, err := validate(&p)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newModel(&p, nodes)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bool, len(m.comps))
+	for c := range m.comps {
+		out[m.comps[c].index] = m.ClassOf(int32(c)).Count() > 0
+	}
+	return out, nil
+}
+
 // Solver places one problem after the other and begins each with the results of the last one. Its results are as valid
 // as those of Place, but it may choose another one among equals, or find more or less within the budget. The zero
 // Solver is ready; it is not safe for concurrent use.

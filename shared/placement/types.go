@@ -56,6 +56,8 @@ const (
 type Problem struct {
 	Components []Component `json:"components"`
 	Nodes      []Node      `json:"nodes"`
+	// Absent count nodes that are not among Nodes; see Absent.
+	Absent []Absent `json:"absent,omitempty"`
 	// Affinities join components that communicate. Several for one pair add up; order in a pair does not matter.
 	Affinities []Affinity `json:"affinities,omitempty"`
 	// Spreads limit how many members of a set share a node, cluster, orchestrator or label value.
@@ -186,6 +188,15 @@ type Node struct {
 
 // Target returns the place that is exactly this node.
 func (n *Node) Target() Target { return Target{n.Orchestrator, n.Cluster, n.Name} }
+
+// Absent counts nodes that the caller left out of Problem.Nodes, since no best plan needs them: they cannot take the
+// components, or enough others under the same orchestrator are better for each. Only explanations look at them.
+type Absent struct {
+	Components   []string `json:"components"` // ids
+	Orchestrator string   `json:"orchestrator"`
+	Broken       []Rule   `json:"broken,omitempty"` // the rules that exclude the components there whatever else is placed; none: they fit
+	Nodes        int      `json:"nodes"`
+}
 
 // Reservation is capacity held on a node, with the holder's readable name ("shop/web"). Devices are for display: they
 // are already deducted from Node.Devices.

@@ -38,12 +38,24 @@ const (
 	Refreshed = "refreshed"
 )
 
-// MakesRoom reports whether a component that fitted nowhere may fit after these changes: not if nodes have only gone, and
-// an event that was cut short may have left out anything.
-func MakesRoom(all []events.TopologyChange) bool {
-	return len(all) >= announcedChanges || slices.ContainsFunc(all, func(c events.TopologyChange) bool {
-		return !slices.Contains([]string{Lost, Drained, Removed}, c.Change)
-	})
+// Room says on which nodes a component that fitted nowhere may fit after these changes: on none if nodes have only gone.
+// anywhere says that nobody can tell, since a change is about no node, or the event was cut short and may have left out
+// anything.
+func Room(all []events.TopologyChange) (on [][2]string, anywhere bool) {
+	if len(all) >= announcedChanges {
+		return nil, true
+	}
+	for _, c := range all {
+		at := [2]string{c.Cluster, c.Node}
+		switch {
+		case slices.Contains([]string{Lost, Drained, Removed}, c.Change):
+		case c.Cluster == "" || c.Node == "":
+			return nil, true
+		case !slices.Contains(on, at):
+			on = append(on, at)
+		}
+	}
+	return on, false
 }
 
 // order begins with the most urgent changes, which an event that is cut short keeps.

@@ -22,11 +22,18 @@ import (
 // numbers instead of parsing documents.
 const (
 	// The nodes table has the time of the newest telemetry, which is the only thing that is written on each tick.
-	selectPlaces = `select p.cluster_key, p.node_key, p.cluster, p.node, n.last_seen, p.engine, p.architecture, p.schedulable,
+	selectPlaces = placesColumns + placesOrder
+
+	// The same of some, by name.
+	selectPlacesAt = placesColumns + `where (p.cluster, p.node) in (select * from unnest($1::text[], $2::text[]))
+` + placesOrder
+
+	placesColumns = `select p.cluster_key, p.node_key, p.cluster, p.node, n.last_seen, p.engine, p.architecture, p.schedulable,
 p.cores, p.memory, p.gpus, p.storage, p.cpu_percent, p.memory_percent, p.used_memory, p.free_memory, p.watts, p.sca,
 p.forecast_cpu, p.forecast_memory, p.labels, p.devices, p.pods, p.hearing
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
-order by p.cluster collate "C", p.node collate "C"`
+`
+	placesOrder = `order by p.cluster collate "C", p.node collate "C"`
 
 	selectClusters = `select key, body from topology_clusters`
 
@@ -324,6 +331,20 @@ type Inventory struct {
 
 // ReadInventory returns the topology saved last. The error is that of Current.
 func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
+	return readInventory(ctx, q, selectPlaces)
+}
+
+// ReadInventoryAt is ReadInventory of the nodes with these names alone, each with its cluster. Those that there are not are
+// left out.
+func ReadInventoryAt(ctx context.Context, q store.Querier, names [][2]string) (*Inventory, error) {
+	clusters, nodes := make([]string, len(names)), make([]string, len(names))
+	for i, name := range names {
+		clusters[i], nodes[i] = name[0], name[1]
+	}
+	return readInventory(ctx, q, selectPlacesAt, clusters, nodes)
+}
+
+func readInventory(ctx context.Context, q store.Querier, places string, args ...any) (*Inventory, error) {
 	h, err := readHead(ctx, q)
 	if err != nil {
 		return nil, err
@@ -333,7 +354,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.Query(ctx, selectPlaces)
+	rows, err := q.Query(ctx, places, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}

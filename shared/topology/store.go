@@ -24,6 +24,8 @@ const (
 	// is no head, and nothing is known.
 	selectHead = `select head, at from topology where head is not null`
 
+	selectBeginning = `select count(*) < 2 from (select from topology_snapshots limit 2) s`
+
 	selectStoredAt = `select coalesce(max(at), 'epoch') from topology where head is not null`
 
 	upsertCurrent = `insert into topology (snapshot, taxonomy, head, at, silent_until) values ($1, '{}', $2, $3, $4)
@@ -75,6 +77,16 @@ func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error)
 	}
 	t, err := h.taxonomy, h.fill(ctx, q, func(body []byte, n *Node) error { return json.Unmarshal(body, n) })
 	return t, h.at, err
+}
+
+// Beginning reports whether nothing was announced before the present topology: whoever waits may do so only since nothing
+// was known.
+func Beginning(ctx context.Context, q store.Querier) (bool, error) {
+	var first bool
+	if err := q.QueryRow(ctx, selectBeginning).Scan(&first); err != nil {
+		return false, fmt.Errorf("count snapshots: %w", err)
+	}
+	return first, nil
 }
 
 // head is what the topology says as a whole; its clusters are rows of their own.

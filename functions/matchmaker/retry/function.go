@@ -47,43 +47,51 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // React begins with the application that the event names as the next one in turn; after a change of the topology, the end
-// of a removal or the stop of an application it begins with the first one. Where nodes have only gone nothing that waits
-// for room is tried again.
+// of a removal or the stop of an application it begins with the first one. What waits for room is tried again only if it
+// could go where room was made; where nodes have only gone that is nowhere.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
-	from, because, err := cause(e)
-	if err != nil || because == "" {
+	c, err := causeOf(e)
+	if err != nil || c.because == "" {
 		return err
 	}
-	if e.Type() == events.TopologyChanged {
-		news, err := events.Data[events.Topology](e)
-		if err != nil {
-			return err
-		}
-		if !topology.MakesRoom(news.Changes) {
-			return match.PlacePendingUpdates(ctx, tx, f.config.Settings, because)
-		}
+	if c.on != nil && len(c.on) == 0 {
+		return match.PlacePendingUpdates(ctx, tx, f.config.Settings, c.because)
 	}
-	return match.RetryPending(ctx, tx, from, f.config.Settings, because)
+	return match.RetryPending(ctx, tx, c.from, f.config.Settings, c.because, c.on)
 }
 
-// cause says with which application to begin, and what made room; that is empty if nothing did.
-func cause(e cloudevents.Event) (from uuid.UUID, because string, err error) {
+// cause says with which application to begin, what made room, which is empty if nothing did, and on which nodes; nil = anywhere.
+type cause struct {
+	from    uuid.UUID
+	because string
+	on      [][2]string
+}
+
+func causeOf(e cloudevents.Event) (cause, error) {
 	switch e.Type() {
 	case events.TopologyChanged:
 		news, err := events.Data[events.Topology](e)
-		return uuid.Nil, sentence(news.Changes), err
+		c := cause{because: sentence(news.Changes)}
+		if on, anywhere := topology.Room(news.Changes); !anywhere {
+			c.on = append([][2]string{}, on...)
+		}
+		return c, err
 	case events.JobFinished:
 		about, err := events.Data[events.Job](e)
 		if about.Type != string(job.Delete) {
-			return uuid.Nil, "", err // a deployment has ended, which makes no room
+			return cause{}, err // a deployment has ended, which makes no room
 		}
-		return uuid.Nil, "the removal of " + about.Component + " made room", err
+		c := cause{because: "the removal of " + about.Component + " made room"}
+		if about.Node != "" {
+			c.on = [][2]string{{about.Cluster, about.Node}}
+		}
+		return c, err
 	}
 	about, err := events.Data[events.Application](e)
 	if e.Type() == events.ApplicationStopped {
-		return uuid.Nil, "stopping " + about.Name + " made room", err
+		return cause{because: "stopping " + about.Name + " made room"}, err
 	}
-	return about.ID, cmp.Or(about.Reason, "it waited for some time"), err
+	return cause{from: about.ID, because: cmp.Or(about.Reason, "it waited for some time")}, err
 }
 
 // sentence names the first, most urgent changes of the topology.

@@ -34,6 +34,10 @@ const (
 	mostJudged = 32
 
 	allCandidates = math.MaxInt32
+
+	// manyNodes is from how many nodes it is cheaper to have Postgres judge them than to read them all.
+	manyNodes  = 1000
+	selectMany = `select count(*) = $1 from (select from topology_nodes limit $1) s`
 )
 
 // demand is what components of equal requirements ask of a node, as the statement reads it. Null asks for nothing.
@@ -140,22 +144,26 @@ judged as materialized (
 	from q cross join n
 	cross join lateral (select greatest(0, n.free_cpu - 100 * n.without_cpu) as cpu,
 		greatest(0, n.free_memory - (200 << 20)::int8 * n.without_memory) as memory) i),
-least as (select class, min(watts) as watts from judged where broken = 0 group by class),
-scored as (
-	select j.*, case when j.broken = 0 then greatest(0, j.performance * j.idle + j.energy *
-		case when j.watts is null then 25 else 100 * (1 + l.watts) / (1 + j.watts) end + j.safety * j.sca) end as points
-	from judged j left join least l using (class)),
-ranked as (
-	select cluster, node, must or unsure as needed, broken, keep,
-		row_number() over (partition by class, broken = 0, case when broken = 0 then orchestrator end
-			order by points desc, cluster collate "C", node collate "C") as by_points,
-		row_number() over (partition by class, broken = 0, case when broken = 0 then orchestrator end
-			order by orchestrator collate "C", cluster collate "C", node collate "C") as by_name,
-		row_number() over (partition by class, broken = 0 order by watts, cluster collate "C", node collate "C") as by_watts
-	from scored),
+fit as materialized (select class, orchestrator, keep, min(min(watts)) over (partition by class) as watts
+	from judged where broken = 0 group by class, orchestrator, keep),
 taken as materialized (
-	select distinct cluster, node from ranked
-	where needed or by_name <= ` + shownText + ` or broken = 0 and (by_points <= keep or by_watts = 1))
+	select cluster, node from judged where must or unsure
+	union
+	select x.cluster, x.node from fit cross join lateral (select j.cluster, j.node from judged j
+		where j.class = fit.class and j.orchestrator = fit.orchestrator and j.broken = 0
+		order by greatest(0, j.performance * j.idle + j.energy *
+			case when j.watts is null then 25 else 100 * (1 + fit.watts) / (1 + j.watts) end + j.safety * j.sca) desc,
+			j.cluster collate "C", j.node collate "C" limit fit.keep) x
+	union
+	select x.cluster, x.node from fit cross join lateral (select j.cluster, j.node from judged j
+		where j.class = fit.class and j.orchestrator = fit.orchestrator and j.broken = 0
+		order by j.cluster collate "C", j.node collate "C" limit ` + shownText + `) x
+	union
+	select x.cluster, x.node from (select distinct class, watts from fit) fit cross join lateral (select j.cluster, j.node from judged j
+		where j.class = fit.class and j.broken = 0 and j.watts = fit.watts limit 1) x
+	union
+	select x.cluster, x.node from q cross join lateral (select j.cluster, j.node from judged j where j.class = q.class and j.broken <> 0
+		order by j.orchestrator collate "C", j.cluster collate "C", j.node collate "C" limit ` + shownText + `) x)
 select cluster, node, '', 0, 0, 0 from taken
 union all
 select '', '', orchestrator, class, broken, count(*)::int from judged
@@ -179,6 +187,13 @@ type foundRow struct {
 // placeAmongCandidates is place for an application that the best nodes alone decide on. done is false if they do not, for
 // whatever reason; nothing has happened then.
 func (c *candidate) placeAmongCandidates(ctx context.Context, tx *store.Tx, s Settings, because string) (done bool, err error) {
+	if !c.simple(s) {
+		return false, nil
+	}
+	var many bool
+	if err := tx.QueryRow(ctx, selectMany, manyNodes).Scan(&many); err != nil || !many {
+		return false, err
+	}
 	d, err := c.decideAmongCandidates(ctx, tx, s)
 	if d == nil || err != nil {
 		return false, err
@@ -194,11 +209,8 @@ type decided struct {
 }
 
 // decideAmongCandidates returns a plan that no plan over all nodes surpasses, and that explains itself as that would; nil if
-// it takes all nodes to tell.
+// it takes all nodes to tell. The candidate is simple.
 func (c *candidate) decideAmongCandidates(ctx context.Context, q store.Querier, s Settings) (*decided, error) {
-	if !c.simple(s) {
-		return nil, nil
-	}
 	found, err := c.findCandidates(ctx, q, s)
 	if found == nil || err != nil {
 		return nil, err

@@ -46,6 +46,13 @@ from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 	selectStored = `select cluster_key, node_key, cluster, node, digest, written_at,
 cpu_percent, memory_percent, used_memory, free_memory, watts, forecast_cpu, forecast_memory, told from topology_nodes`
 
+	// The same, of nodes that have one of the keys or one of the names.
+	selectStoredOf = selectStored + `
+where (cluster_key, node_key) in (select * from unnest($1::text[], $2::text[]))
+or (cluster, node) in (select * from unnest($3::text[], $4::text[]))`
+
+	selectStoredNames = `select cluster_key, node_key, cluster, node from topology_nodes`
+
 	upsertPlaces = `insert into topology_nodes (cluster_key, node_key, cluster, node, digest, written_at, engine, architecture,
 	schedulable, cores, memory, gpus, storage, cpu_percent, memory_percent, used_memory, free_memory, watts, sca,
 	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name, hearing)
@@ -421,13 +428,37 @@ func (s *stored) current(p *Place, digest int64, at time.Time) bool {
 	return s.digest == digest && s.readings.near(readingsOf(p.At)) && at.Sub(s.written) < displayAge
 }
 
-func readStored(ctx context.Context, tx *store.Tx) (map[[2]string]*stored, error) {
-	rows, err := tx.Query(ctx, selectStored)
+// readStored reads the rows, by key. Of nodes that a part is not about it has only the names.
+func readStored(ctx context.Context, tx *store.Tx, places []Place, part *Part) (map[[2]string]*stored, error) {
+	all := map[[2]string]*stored{}
+	statement, args := selectStored, []any(nil)
+	if part != nil {
+		var ck, nk, c, n []string
+		for i := range places {
+			if p := &places[i]; part.has(p) {
+				ck, nk, c, n = append(ck, p.ClusterKey), append(nk, p.NodeKey), append(c, p.Cluster), append(n, p.Node)
+			}
+		}
+		statement, args = selectStoredOf, []any{ck, nk, c, n}
+		rows, err := tx.Query(ctx, selectStoredNames)
+		if err != nil {
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		}
+		var s stored
+		_, err = pgx.ForEachRow(rows, []any{&s.clusterKey, &s.nodeKey, &s.cluster, &s.node}, func() error {
+			one := s
+			all[[2]string{s.clusterKey, s.nodeKey}] = &one
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the nodes: %w", err)
+		}
+	}
+	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
 	defer rows.Close()
-	all := map[[2]string]*stored{}
 	for rows.Next() {
 		s := &stored{}
 		r := &s.readings

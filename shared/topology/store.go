@@ -270,7 +270,7 @@ func SavePart(
 func savePlaces(
 	ctx context.Context, tx *store.Tx, places []Place, at time.Time, staleAfter time.Duration, part *Part,
 ) (found []events.TopologyChange, differ []Place, moved []events.TopologyChange, err error) {
-	before, err := readStored(ctx, tx)
+	before, err := readStored(ctx, tx, places, part)
 	if err != nil {
 		return nil, nil, nil, err
 	}

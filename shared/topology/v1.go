@@ -102,23 +102,32 @@ type V1Container struct {
 
 // V1 renders the taxonomy in the older shape.
 func (t *Taxonomy) V1() V1 {
-	timestamp := t.Timestamp
-	timestamp.StaleAfter, timestamp.SilentUntil = Measure{}, Measure{} // older readers do not know them
-	v := V1{Timestamp: timestamp, Cluster: make(map[string]V1Cluster, len(t.Cluster)), Warnings: t.Warnings}
-	clusterNames := names(t.Cluster, func(c Cluster) string { return c.Name })
+	v := t.v1Head()
+	v.Cluster = make(map[string]V1Cluster, len(t.Cluster))
+	clusterNames := t.ClusterNames()
 	for key, c := range t.Cluster {
-		name := clusterNames[key]
-		old := V1Cluster{
-			Type: c.Type, UUID: c.UUID, Name: cmp.Or(c.Name, name),
-			Node: make(map[string]V1Node, len(c.Node)), Pod: v1Pods(&c),
-		}
-		nodeNames := names(c.Node, func(n Node) string { return n.Name })
-		for key, n := range c.Node {
-			old.Node[nodeNames[key]] = v1Node(&n, c.Type)
-		}
-		v.Cluster[name] = old
+		v.Cluster[clusterNames[key]] = v1Cluster(&c, clusterNames[key])
 	}
 	return v
+}
+
+// v1Head is the older shape without clusters.
+func (t *Taxonomy) v1Head() V1 {
+	timestamp := t.Timestamp
+	timestamp.StaleAfter, timestamp.SilentUntil = Measure{}, Measure{} // older readers do not know them
+	return V1{Timestamp: timestamp, Warnings: t.Warnings}
+}
+
+func v1Cluster(c *Cluster, name string) V1Cluster {
+	old := V1Cluster{
+		Type: c.Type, UUID: c.UUID, Name: cmp.Or(c.Name, name),
+		Node: make(map[string]V1Node, len(c.Node)), Pod: v1Pods(c),
+	}
+	nodeNames := names(c.Node, func(n Node) string { return n.Name })
+	for key, n := range c.Node {
+		old.Node[nodeNames[key]] = v1Node(&n, c.Type)
+	}
+	return old
 }
 
 func v1Node(n *Node, clusterType string) V1Node {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -32,6 +31,11 @@ and c.key > $3 collate "C" order by c.key collate "C" limit nullif($4, 0)`
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
 where p.cluster_key = any($1) and ($2 = '' or $2 in (p.node_key, p.node))
 order by p.cluster_key collate "C", p.node_key collate "C"`
+
+	// In the order in which the keys are given.
+	selectViewedV1 = `select p.cluster_key, p.node_key, n.last_seen, p.body, ` + selectReadings + `
+from unnest($1::text[]) with ordinality o (key, place) join topology_nodes p on p.cluster_key = o.key
+join nodes n on n.cluster = p.cluster and n.node = p.node order by o.place`
 )
 
 // View is a part of the taxonomy; the zero View is all of it.
@@ -205,11 +209,16 @@ func (p *printer) comma(first bool) {
 }
 
 func (p *printer) key(key string) {
-	text, err := json.Marshal(key)
+	p.value(key)
+	p.write([]byte(":"))
+}
+
+func (p *printer) value(v any) {
+	text, err := json.Marshal(v)
 	if err != nil && p.err == nil {
 		p.err = err
 	}
-	p.write(text, []byte(":"))
+	p.write(text)
 }
 
 // node writes a node's document with the time that it was last seen.
@@ -254,26 +263,64 @@ func (p *printer) node(body []byte, seen time.Time, of picked) error {
 	return err
 }
 
-// V1 returns the view in the older shape, whole in memory.
-func (o *Viewed) V1(ctx context.Context) (V1, error) {
-	t := *o.head.taxonomy
-	all := head{taxonomy: &t, at: o.head.at}
-	if err := all.fill(ctx, o.q, func(body []byte, n *Node) error { return json.Unmarshal(body, n) }); err != nil {
-		return V1{}, err
+// WriteV1 writes the view in the older shape, one cluster after the other: it has the pods of a cluster beside its nodes.
+func (o *Viewed) WriteV1(ctx context.Context, w io.Writer) error {
+	stored, err := readClusters(ctx, o.q)
+	if err != nil {
+		return err
 	}
-	called := t.ClusterNames() // which depend on all of them
-	for key, c := range t.Cluster {
-		if len(o.keys) < len(called) {
-			c.Name = called[key]
-			t.Cluster[key] = c
-		}
-		if !slices.Contains(o.keys, key) {
-			delete(t.Cluster, key)
-			continue
-		}
-		maps.DeleteFunc(c.Node, func(key string, n Node) bool {
-			return o.view.Node != "" && o.view.Node != key && o.view.Node != n.Name
-		})
+	all := Taxonomy{Cluster: make(map[string]Cluster, len(stored))}
+	for key, c := range stored {
+		all.Cluster[key] = *c
 	}
-	return t.V1(), nil
+	called := all.ClusterNames() // which depend on all of them
+	keys := slices.DeleteFunc(slices.Clone(o.keys), func(key string) bool { return stored[key] == nil })
+	slices.SortFunc(keys, func(a, b string) int { return strings.Compare(called[a], called[b]) })
+	whole, err := json.Marshal(o.head.taxonomy.v1Head()) // {"timestamp":...,"controller":{},"cluster":null,"warnings":[...]}
+	if err != nil {
+		return fmt.Errorf("encode the topology: %w", err)
+	}
+	before, after, _ := bytes.Cut(whole, []byte(`"cluster":null`))
+	p := &printer{w: w}
+	p.write(before, []byte(`"cluster":{`))
+	place := make(map[string]int, len(keys))
+	for i, key := range keys {
+		place[key] = i
+	}
+	open := 0 // the cluster whose nodes are being read
+	finish := func(end int) {
+		for ; open < end; open++ {
+			key := keys[open]
+			c := stored[key]
+			if len(o.keys) < len(called) {
+				c.Name = called[key]
+			}
+			p.comma(open == 0)
+			p.key(called[key])
+			p.value(v1Cluster(c, called[key]))
+			c.Node = nil
+		}
+	}
+	rows, err := o.q.Query(ctx, selectViewedV1, keys)
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	err = eachNode(rows, func(cluster, node string, n *Node) error {
+		finish(place[cluster])
+		if o.view.Node != "" && o.view.Node != node && o.view.Node != n.Name {
+			return p.err
+		}
+		c := stored[cluster]
+		if c.Node == nil {
+			c.Node = map[string]Node{}
+		}
+		c.Node[node] = *n
+		return p.err
+	}, func(body []byte, n *Node) error { return json.Unmarshal(body, n) })
+	if err != nil {
+		return err
+	}
+	finish(len(keys))
+	p.write([]byte("}"), after, []byte("\n"))
+	return p.err
 }

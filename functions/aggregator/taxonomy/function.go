@@ -98,23 +98,20 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
+	picture := found.Write
 	if shape == "v1" {
-		v1, err := found.V1(r.Context())
-		if err != nil {
-			return err
-		}
-		return function.WriteJSON(w, http.StatusOK, v1)
+		picture = found.WriteV1
 	}
 	h.Set("Content-Type", "application/json")
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		return write(r.Context(), found, w)
+		return write(r.Context(), picture, w)
 	}
 	h.Set("Content-Encoding", "gzip")
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	if err := write(r.Context(), found, z); err != nil {
+	if err := write(r.Context(), picture, z); err != nil {
 		return err
 	}
 	return z.Close()
@@ -153,9 +150,9 @@ func maxStale(r *http.Request) time.Duration {
 	return 0
 }
 
-func write(ctx context.Context, found *topology.Viewed, to io.Writer) error {
+func write(ctx context.Context, picture func(context.Context, io.Writer) error, to io.Writer) error {
 	out := bufio.NewWriterSize(to, 64<<10)
-	if err := found.Write(ctx, out); err != nil {
+	if err := picture(ctx, out); err != nil {
 		return err
 	}
 	return out.Flush()

@@ -181,6 +181,21 @@ func identifying(staleAfter, lookback time.Duration) []query {
 	}
 }
 
+// identifyingSince are the identifying queries where what was so some time ago is stored: when those were heard of that are
+// silent now, and when nobody was heard of before. To look back over all of that costs telemetry more than all else here.
+func identifyingSince(ago, staleAfter, lookback time.Duration) []query {
+	asked := identifying(staleAfter, lookback)
+	for i := range asked {
+		switch asked[i].name {
+		case qSeen:
+			asked[i].expression = heard()
+		case qSilence:
+			asked[i].expression = silence(staleAfter, min(lookback, ago+2*staleAfter))
+		}
+	}
+	return asked
+}
+
 // scanning are the queries about what the security scanner found.
 func scanning(lookback time.Duration, s scope) []query {
 	return []query{

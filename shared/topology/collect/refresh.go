@@ -48,26 +48,36 @@ func (c *Collector) RefreshAt(ctx context.Context, db *store.DB, now time.Time) 
 		return false, err
 	}
 	if err != nil || !c.comparable(outline, now) {
-		return c.refresh(ctx, db, nil, now)
+		return c.refresh(ctx, db, nil, nil, now)
 	}
 	g := c.glance(ctx, outline, now)
 	if g == nil || !g.quiet() {
-		return c.refresh(ctx, db, g, now)
+		return c.refresh(ctx, db, g, outline, now)
 	}
 	return false, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return topology.Touch(ctx, tx, &g.news) })
 }
 
-// refresh asks which nodes there are, and about those that the glance names and new ones; about all without a glance.
-func (c *Collector) refresh(ctx context.Context, db *store.DB, g *glance, now time.Time) (changed bool, err error) {
+// refresh asks which nodes there are, and about those that the glance names and new ones; about all without a glance. o is
+// what the glance was compared with.
+func (c *Collector) refresh(
+	ctx context.Context, db *store.DB, g *glance, o *topology.Outline, now time.Time,
+) (changed bool, err error) {
 	deadline := time.Now().Add(c.config.QueryTimeout)
 	asked := identifying(c.config.StaleAfter, c.config.Lookback)
-	if g == nil {
+	if g != nil {
+		asked = identifyingSince(now.Sub(o.At), c.config.StaleAfter, c.config.Lookback)
+	} else {
 		asked = append(asked, scanning(c.config.Lookback, scope{})...)
 	}
 	l := &pass{c: c, b: newBuilder(now, c.config.StaleAfter, map[string]telemetry.Answer{}), deadline: deadline}
 	l.p = &Picture{At: now, lookback: c.config.Lookback}
 	if err := l.ask(ctx, asked); err != nil {
 		return false, err
+	}
+	if g != nil && !l.b.recall(o) {
+		if err := l.ask(ctx, []query{{qSeen, newest(c.config.StaleAfter, c.config.Lookback), true, nil}}); err != nil {
+			return false, err
+		}
 	}
 	l.b.identify()
 	l.p.Taxonomy = l.b.taxonomy()
@@ -103,6 +113,40 @@ func (c *Collector) refresh(ctx context.Context, db *store.DB, g *glance, now ti
 		changed = changed || news
 	}
 	return changed, nil
+}
+
+// recall adds when those were last heard of that are silent now, as it is stored. It returns false if of one that is not stored.
+func (b *builder) recall(o *topology.Outline) bool {
+	seen, stored := map[int64]bool{}, make(map[int64]float64, len(o.Nodes))
+	for _, n := range o.Nodes {
+		stored[n.Series] = n.Seen
+	}
+	heard := b.answers[qSeen]
+	for _, s := range heard.Samples {
+		seen[seriesOf(owner(s.Labels))] = true
+	}
+	for _, name := range []string{qHost, qUname} {
+		for _, s := range b.answers[name].Samples {
+			series := seriesOf(owner(s.Labels))
+			if s.Labels[label.Agent] == self || seen[series] {
+				continue
+			}
+			at, known := stored[series]
+			if !known {
+				return false
+			}
+			seen[series] = true
+			named := map[string]string{}
+			for _, key := range []string{label.Controller, label.Agent, label.Cluster, label.Host, label.HostName} {
+				if value := s.Labels[key]; value != "" {
+					named[key] = value
+				}
+			}
+			heard.Samples = append(heard.Samples, telemetry.Sample{Labels: named, Value: at})
+		}
+	}
+	b.answers[qSeen] = heard
+	return true
 }
 
 // pass is one refresh in progress.

@@ -25,10 +25,10 @@ import (
 func TestCandidates_decideAsAllNodesDo(t *testing.T) {
 	t.Parallel()
 	few := 0
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		w := randomWorld{applicationtest.New(t), rand.New(rand.NewPCG(seed, 40))}
 		w.see()
-		for i := range 40 {
+		for i := range 30 {
 			id := applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d", i))).ID
 			if w.compare(id) {
 				few++
@@ -38,7 +38,7 @@ func TestCandidates_decideAsAllNodesDo(t *testing.T) {
 			})
 		}
 	}
-	require.Greater(t, few, 50, "of 160, of which about half find room")
+	require.Greater(t, few, 30, "of 90, of which most find room")
 }
 
 var settingsOfCandidates = Settings{Freshness: topology.Freshness{StaleAfter: time.Minute}}

@@ -24,9 +24,8 @@ const mostAlone = 20
 // RetryPending tries, together, the components that fitted nowhere, then those that had to stay where they should not
 // be, then the updates that nobody has judged. It begins with the application from, in the order of ids, and handles
 // only as many as fit into one call. Its own event starts the next call for the others, so the results for these are
-// kept whatever happens to those. A component is only tried if one of the nodes in on could take it, since nothing else has
-// changed for it; nil = anything may have.
-func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings, because string, on [][2]string) error {
+// kept whatever happens to those. Only what may have got room is tried; nil = anything may have.
+func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings, because string, room *Room) error {
 	if err := Lock(ctx, tx); err != nil { // otherwise this could miss what a decision in progress leaves waiting
 		return err
 	}
@@ -34,8 +33,8 @@ func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings,
 	if err != nil {
 		return err
 	}
-	if on != nil {
-		if err := p.narrow(ctx, tx, on, s); err != nil {
+	if room != nil {
+		if err := p.narrow(ctx, tx, room, s); err != nil {
 			return err
 		}
 	}
@@ -114,12 +113,18 @@ func selectPending(ctx context.Context, tx *store.Tx, from uuid.UUID) (pending, 
 	return p, nil
 }
 
-// narrow leaves those for which there may be room now, where it may have become free on these nodes alone.
-func (p *pending) narrow(ctx context.Context, tx *store.Tx, on [][2]string, s Settings) error {
+// Room says for whom a change may have made room.
+type Room struct {
+	On [][2]string // nodes, with their clusters: for what one of them could take
+	Of uuid.UUID   // an application of which something else has changed; may be the zero UUID
+}
+
+// narrow leaves those for which there may be room.
+func (p *pending) narrow(ctx context.Context, tx *store.Tx, room *Room, s Settings) error {
 	if len(p.waiting)+len(p.misplaced) == 0 {
 		return nil
 	}
-	inv, err := readInventoryAt(ctx, tx, on, s)
+	inv, err := readInventoryAt(ctx, tx, room.On, s)
 	if errors.Is(err, topology.ErrUnknown) {
 		return nil
 	}
@@ -146,11 +151,11 @@ func (p *pending) narrow(ctx context.Context, tx *store.Tx, on [][2]string, s Se
 			if c == nil {
 				continue
 			}
-			room, err := c.hasRoom(inv)
+			fits, err := c.hasRoom(inv)
 			if err != nil {
 				return err
 			}
-			if room {
+			if fits || id == room.Of {
 				may = append(may, id)
 			}
 		}

@@ -15,12 +15,13 @@ import (
 func TestRetryPending_triesWhatCouldGoWhereRoomWasMade(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		on     [][2]string
-		placed bool
+		room            *match.Room
+		changed, placed bool
 	}{
-		"on another node":                        {on: [][2]string{{"edge", "small"}}},
-		"on a node that telemetry no longer has": {on: [][2]string{{"edge", "gone"}}},
-		"on the node that it fits":               {on: [][2]string{{"edge", "small"}, {"edge", "large"}}, placed: true},
+		"on another node":                        {room: &match.Room{On: [][2]string{{"edge", "small"}}}},
+		"on a node that telemetry no longer has": {room: &match.Room{On: [][2]string{{"edge", "gone"}}}},
+		"on the node that it fits":               {room: &match.Room{On: [][2]string{{"edge", "small"}, {"edge", "large"}}}, placed: true},
+		"for an application that has changed":    {room: &match.Room{On: [][2]string{{"edge", "small"}}}, changed: true, placed: true},
 		"anywhere":                               {placed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,8 +33,11 @@ func TestRetryPending_triesWhatCouldGoWhereRoomWasMade(t *testing.T) {
 			}))
 			require.False(t, w.Get(id).Jobs[0].Placed())
 			w.see(node{name: "small", cores: 1}, node{name: "large", cores: 8})
+			if row.changed {
+				row.room.Of = id
+			}
 			require.NoError(t, w.Tx(func(ctx context.Context, tx *store.Tx) error {
-				return match.RetryPending(ctx, tx, uuid.Nil, settings, "the test wants it", row.on)
+				return match.RetryPending(ctx, tx, uuid.Nil, settings, "the test wants it", row.room)
 			}))
 			require.Equal(t, row.placed, w.Get(id).Jobs[0].Placed())
 		})
@@ -55,6 +59,6 @@ func TestRetryPending_triesAllWhenTheInfrastructureIsFirstSeen(t *testing.T) {
 	}), "no telemetry")
 	w.see(node{name: "small", cores: 1})
 	require.Contains(t, place(func(ctx context.Context, tx *store.Tx) error {
-		return match.RetryPending(ctx, tx, uuid.Nil, settings, "it was seen", [][2]string{{"edge", "small"}})
+		return match.RetryPending(ctx, tx, uuid.Nil, settings, "it was seen", &match.Room{On: [][2]string{{"edge", "small"}}})
 	}), "none of 1 node meets its requirements")
 }

@@ -54,17 +54,17 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err != nil || c.because == "" {
 		return err
 	}
-	if c.on != nil && len(c.on) == 0 {
+	if c.room != nil && len(c.room.On) == 0 {
 		return match.PlacePendingUpdates(ctx, tx, f.config.Settings, c.because)
 	}
-	return match.RetryPending(ctx, tx, c.from, f.config.Settings, c.because, c.on)
+	return match.RetryPending(ctx, tx, c.from, f.config.Settings, c.because, c.room)
 }
 
-// cause says with which application to begin, what made room, which is empty if nothing did, and on which nodes; nil = anywhere.
+// cause says with which application to begin, what made room, which is empty if nothing did, and for whom; nil = anybody.
 type cause struct {
 	from    uuid.UUID
 	because string
-	on      [][2]string
+	room    *match.Room
 }
 
 func causeOf(e cloudevents.Event) (cause, error) {
@@ -73,7 +73,7 @@ func causeOf(e cloudevents.Event) (cause, error) {
 		news, err := events.Data[events.Topology](e)
 		c := cause{because: sentence(news.Changes)}
 		if on, anywhere := topology.Room(news.Changes); !anywhere {
-			c.on = append([][2]string{}, on...)
+			c.room = &match.Room{On: on}
 		}
 		return c, err
 	case events.JobFinished:
@@ -83,7 +83,7 @@ func causeOf(e cloudevents.Event) (cause, error) {
 		}
 		c := cause{because: "the removal of " + about.Component + " made room"}
 		if about.Node != "" {
-			c.on = [][2]string{{about.Cluster, about.Node}}
+			c.room = &match.Room{On: [][2]string{{about.Cluster, about.Node}}, Of: about.ApplicationID}
 		}
 		return c, err
 	}

@@ -164,7 +164,7 @@ func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
 	w.submit()
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, "*/7 * * * *", w.schedules()["tick"])
-	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "clock"), w.api.Used(), "the rights that it has")
+	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "clock-pause"), w.api.Used(), "the rights that it has")
 }
 
 // TestWhatComesWhileTheClocksAreStoppedIsWatched: the call that stopped them looks again.

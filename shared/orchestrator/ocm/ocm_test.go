@@ -103,7 +103,7 @@ func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(text), own), "what is new")
 }
 
-// TestTheRoleGrantsWhatIsUsed: and no more.
+// TestTheRoleGrantsWhatIsUsed: and no more, to whoever deploys and to whoever also lists.
 func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	w, hub, _ := open(t)
@@ -114,10 +114,15 @@ func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
 	require.NoError(t, w.Orchestrator.Apply(t.Context(), next))
 	_, err := w.Orchestrator.Observe(t.Context(), next)
 	require.NoError(t, err)
+	require.NoError(t, w.Orchestrator.Remove(t.Context(), next))
+	for _, function := range []string{"deploymentmanager-deploy-ocm", "clusterlink-link"} {
+		require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "littoral-"+function), hub.Used(), function)
+	}
 	_, _, err = w.Orchestrator.Copies(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, w.Orchestrator.Remove(t.Context(), next))
-	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "littoral-deploymentmanager"), hub.Used())
+	for _, function := range []string{"deploymentmanager-sync-ocm", "clusterlink-sync"} {
+		require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "littoral-"+function), hub.Used(), function)
+	}
 }
 
 // TestObserve_ofJobsThatWouldGo: works of earlier versions let the cluster delete Jobs that have ended, which the agent

@@ -134,13 +134,20 @@ func TestWhatContainersWrite_real(t *testing.T) {
 	}, patience, pause, "it has noted both: killed before, it would bring them once more")
 	m.kill()
 	m.start()
+	last := slices.MaxFunc(all, func(a, b logs.Entry) int { return a.At.Compare(b.At) }).At
+	require.Eventually(t, func() bool { return time.Since(last.Truncate(time.Second)) >= time.Second }, patience, pause,
+		"Podman tells times in whole seconds, by which lines are told apart below")
 	m.call(http.MethodPut, "/jobmanager/groups/"+id, replaced(m.images[1]), http.StatusOK)
 	m.run(m.images[1], 2, "replaced")
 	require.Eventually(t, func() bool { return len(kept.read(t, id)) >= 4 }, patience, 50*time.Millisecond)
-	pods := map[time.Time]bool{}
-	for _, e := range kept.read(t, id) {
-		pods[e.At] = true
+	type line struct {
+		pod string
+		at  time.Time
 	}
-	require.Len(t, pods, len(kept.read(t, id)), "no line twice")
+	lines := map[line]bool{}
+	for _, e := range kept.read(t, id) {
+		lines[line{e.Pod, e.At}] = true
+	}
+	require.Len(t, lines, len(kept.read(t, id)), "no line twice")
 	require.True(t, slices.IsSortedFunc(kept.read(t, id), func(a, b logs.Entry) int { return a.At.Compare(b.At) }))
 }

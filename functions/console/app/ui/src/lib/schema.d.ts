@@ -3597,6 +3597,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/pdlc/generated/{generated}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description One of `taxonomy.json`, `network.json`, `topology.json`, `codecoapps.yaml`, `data.csv`, `metrics.prom`, `acm-mons.yaml`,
+                 *     `mdm-mons.yaml`, `netma-mons.yaml`, or `events-1.json` and the following ones.
+                 * @example topology.json
+                 */
+                generated: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * A file of a world that is made up
+         * @description What `littoral generate` writes: the same parameters make the same world and the same measurements. `data.csv` and `metrics.prom` come as
+         *     they are made; nodes times steps are at most 500,000.
+         */
+        get: operations["generate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/pdlc/federations/{name}": {
         parameters: {
             query?: never;
@@ -4979,7 +5007,8 @@ export interface paths {
         put?: never;
         /**
          * A part of the cost maps
-         * @description One kind of cost, or several at once (`multi-cost-types`, RFC 8189), with constraints.
+         * @description One kind of cost, or several at once (`multi-cost-types`, RFC 8189), with constraints. Those that the directory has
+         *     `calendar-attributes` for may be asked for by intervals from now on (`calendared`, RFC 8896).
          *     Private metrics are accepted with and without `priv:`.
          */
         post: operations["filterAltoCostMap"];
@@ -5017,6 +5046,55 @@ export interface paths {
         get: operations["getCostMap"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/updates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What changes of ALTO's resources, as it changes
+         * @description Server-sent events (RFC 8895). The first names the URI by which the stream is controlled. Each resource that was added comes
+         *     whole, unless its `tag` is the present version, and then as merge patches (RFC 7396). A stream ends after some minutes: come
+         *     again with the id of the last event in `Last-Event-ID`, and only what has changed since is sent.
+         */
+        post: operations["openAltoUpdates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/updates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The stream.
+                 * @example 0198c2ab-1234-7000-8000-0000000000e1
+                 */
+                id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a stream of updates has
+         * @description Adds resources to a stream of the caller's that is open, and takes some away; an empty `remove` takes all away and so ends the
+         *     stream. The stream itself says what was started and stopped.
+         */
+        post: operations["controlAltoUpdates"];
         delete?: never;
         options?: never;
         head?: never;
@@ -5433,6 +5511,16 @@ export interface components {
             measuredAt?: string;
             /** @description Why it does not keep its channels. */
             degraded?: string;
+            /** @description What models foresee of its figures. */
+            forecasts?: {
+                /** @description That of the figure, such as net_rtt_ms. */
+                metric?: string;
+                firstAt?: components["schemas"]["Time"];
+                /** Format: int64 */
+                stepNanos?: number;
+                /** @description Each of the step that ends at its time. */
+                values?: number[];
+            }[];
         };
         NetworkReservationRequest: {
             /** @description A node. */
@@ -5575,6 +5663,9 @@ export interface components {
                 /** @description The same of the better naive kind. */
                 naive_error?: number;
                 judged_at?: components["schemas"]["Time"];
+                /** @description All that are foreseen, of which value is the last. */
+                steps?: number[];
+                first_at?: components["schemas"]["Time"];
                 at?: components["schemas"]["Time"];
             }[];
         };
@@ -5582,7 +5673,7 @@ export interface components {
             /** @default METRICS */
             model_name: string;
             /**
-             * @description auto, XGB, ARIMA, PYTORCH (an LSTM), last-value, yesterday, holt-winters, ridge, trees, lstm or gru.
+             * @description auto, XGB, ARIMA, PYTORCH (an LSTM), last-value, yesterday, holt-winters, ridge, trees, lstm or gru. Of a graph: auto, last-value, yesterday, holt-winters, ridge, stgnn or a3t-gcn.
              * @default auto
              */
             model_type: string;
@@ -5593,6 +5684,7 @@ export interface components {
             step_in_seconds: number;
             /** @description Instead of a query. */
             values?: (number | null)[];
+            graph?: components["schemas"]["TrainingGraph"];
             /** @default 0.3 */
             test_size: number;
             /** @default 12 */
@@ -5612,6 +5704,18 @@ export interface components {
             /** @default false */
             use_federated: boolean;
             dataset_name?: string;
+        };
+        /** @description The nodes of a network, whose series are foreseen together; instead of telemetry_metric. */
+        TrainingGraph: {
+            /** @description PromQL, such as of cpu and of memory; each has at most one series of a node. */
+            metrics?: string[];
+            /**
+             * @description Of the series, that names the node.
+             * @default node
+             */
+            node_label: string;
+            /** @description Between nodes; without, those that were measured (NetMA). */
+            links?: string[][];
         };
         Training: {
             /** Format: uuid */
@@ -5669,6 +5773,16 @@ export interface components {
                 [key: string]: components["schemas"]["ForecastErrors"];
             };
             better_than_naive?: boolean;
+            /** @description Of a model of a graph. Its errors and interval are in standard deviations of each series. */
+            graph?: {
+                metrics?: string[];
+                node_label?: string;
+                links?: string[][];
+                nodes?: string[];
+                /** @description Standard deviations, by node and within it by metric. */
+                spreads?: number[];
+                by_metric?: components["schemas"]["ForecastErrors"][];
+            };
             /** @description The error of each kind that was tried, or why it has none. */
             tried?: Record<string, never>;
         };
@@ -7005,7 +7119,8 @@ export interface components {
         };
         PdlcPipeline: {
             name?: string;
-            telemetry_metric: string;
+            graph?: components["schemas"]["TrainingGraph"];
+            telemetry_metric?: string;
             model_name?: string;
             model_type?: string;
             step_in_seconds?: number;
@@ -14154,6 +14269,82 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    generate: {
+        parameters: {
+            query?: {
+                /** @description The same seed makes the same world. */
+                seed?: number;
+                /** @description How many nodes. */
+                nodes?: number;
+                /** @description How many clusters; 0: one for about twenty nodes. */
+                clusters?: number;
+                /** @description How many applications. */
+                applications?: number;
+                /** @description How many users, who move. */
+                users?: number;
+                /** @description How long a time is measured. */
+                minutes?: number;
+                /** @description Seconds between two measurements. */
+                step?: number;
+                /** @description With the oddities of CODECO's own generator. */
+                legacy?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description One of `taxonomy.json`, `network.json`, `topology.json`, `codecoapps.yaml`, `data.csv`, `metrics.prom`, `acm-mons.yaml`,
+                 *     `mdm-mons.yaml`, `netma-mons.yaml`, or `events-1.json` and the following ones.
+                 * @example topology.json
+                 */
+                generated: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "node_names": [
+                     *         "frankfurt-1",
+                     *         "frankfurt-2"
+                     *       ],
+                     *       "connections": [
+                     *         [
+                     *           1,
+                     *           1
+                     *         ],
+                     *         [
+                     *           1,
+                     *           1
+                     *         ]
+                     *       ]
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
+                    /**
+                     * @example {"apiVersion": "codeco.com/v1", "kind": "AcmMon"}
+                     *     ---
+                     */
+                    "application/yaml": string;
+                    /**
+                     * @example time,node,cpu,mem
+                     *     2026-03-02 00:00:00,frankfurt-1,31.20,40.02
+                     */
+                    "text/csv": string;
+                    /** @example # TYPE node_up gauge */
+                    "text/plain": string;
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
     getFederation: {
         parameters: {
             query?: never;
@@ -17801,6 +17992,130 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    openAltoUpdates: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description What the caller has of the resources. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "add": {
+                 *         "map": {
+                 *           "resource-id": "network"
+                 *         },
+                 *         "costs": {
+                 *           "resource-id": "cost-filtered",
+                 *           "input": {
+                 *             "cost-type": {
+                 *               "cost-mode": "numerical",
+                 *               "cost-metric": "routingcost"
+                 *             }
+                 *           }
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/alto-updatestreamparams+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_INVALID_FIELD_VALUE",
+                     *         "field": "add/map/resource-id",
+                     *         "value": "maps"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    controlAltoUpdates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The stream.
+                 * @example 0198c2ab-1234-7000-8000-0000000000e1
+                 */
+                id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "remove": [
+                 *         "map"
+                 *       ],
+                 *       "add": {
+                 *         "hops": {
+                 *           "resource-id": "cost-hopcount-num"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/alto-updatestreamparams+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The stream will say so. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_INVALID_FIELD_VALUE",
+                     *         "field": "remove",
+                     *         "value": "map"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
     getAltoEndpointProperties: {
         parameters: {
             query?: never;
@@ -18150,7 +18465,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All links, with what each does not keep. */
+            /** @description All links, with what is foreseen of each and what it does not keep. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -31,13 +31,33 @@ type collector struct {
 	cluster, node string
 	file          string // where it is written down; "" = a new collector begins with what is written from now on
 
-	taken map[string]time.Time // by container: the time of the last line that the store has taken
-	begun time.Time
+	taken map[string]mark // by container
+	begun mark
+}
+
+// mark is how far the store has taken the lines of a container: those before a time, and the first of that time. Podman tells
+// times in whole seconds, so that more of one time may come later.
+type mark struct {
+	At    time.Time `json:"at"`
+	Lines int       `json:"lines"`
+}
+
+// UnmarshalJSON reads a time alone, too, as former versions have noted it.
+func (m *mark) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		m.Lines = 1
+		return m.At.UnmarshalJSON(text)
+	}
+	type plain mark
+	return json.Unmarshal(text, (*plain)(m))
 }
 
 // newCollector continues where the one before has come to.
 func newCollector(c *client.Client, store logs.Store, cluster, node, file string) (*collector, error) {
-	l := &collector{client: c, store: store, cluster: cluster, node: node, file: file, taken: map[string]time.Time{}, begun: time.Now()}
+	l := &collector{
+		client: c, store: store, cluster: cluster, node: node, file: file, taken: map[string]mark{},
+		begun: mark{At: time.Now().Truncate(time.Second)},
+	}
 	if file == "" {
 		return l, nil
 	}
@@ -51,7 +71,7 @@ func newCollector(c *client.Client, store logs.Store, cluster, node, file string
 	if err := json.Unmarshal(text, &l.taken); err != nil {
 		return nil, fmt.Errorf("logs-state: %s: %w", file, err)
 	}
-	l.begun = time.Time{} // containers that it does not name have begun since
+	l.begun = mark{} // containers that it does not name have begun since
 	return l, nil
 }
 
@@ -105,8 +125,8 @@ func (l *collector) from(ctx context.Context, c *container.Summary) error {
 		return err
 	}
 	options := client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true}
-	if !since.IsZero() {
-		options.Since = since.UTC().Format(time.RFC3339Nano)
+	if !since.At.IsZero() {
+		options.Since = since.At.UTC().Format(time.RFC3339Nano)
 	}
 	stream, err := l.client.ContainerLogs(ctx, c.ID, options)
 	if errdefs.IsNotFound(err) {
@@ -136,17 +156,21 @@ const batch = 500
 type writer struct {
 	ctx       context.Context //nolint:containedctx // it lives as long as a call
 	l         *collector
-	since     time.Time
+	since     mark // less the lines of its time that were passed over
 	container *container.Summary
 	entries   []logs.Entry
 }
 
-// add takes a line with its time before it. Engines answer with whole seconds, too, so that what was taken comes once more.
+// add takes a line with its time before it. What was taken of the last time comes once more, and first.
 func (w *writer) add(stream, line string) error {
 	stamp, text, _ := strings.Cut(line, " ")
 	at, err := time.Parse(time.RFC3339Nano, stamp)
-	if err != nil || !at.After(w.since) {
+	if err != nil || at.Before(w.since.At) {
 		return nil //nolint:nilerr // the rest of a line that the engine has cut has no time
+	}
+	if at.Equal(w.since.At) && w.since.Lines > 0 {
+		w.since.Lines--
+		return nil
 	}
 	name := ""
 	if len(w.container.Names) > 0 {
@@ -177,8 +201,11 @@ func (w *writer) flush() error {
 		return fmt.Errorf("store of logs: %w", err)
 	}
 	for _, e := range w.entries {
-		if e.At.After(w.l.taken[w.container.ID]) {
-			w.l.taken[w.container.ID] = e.At
+		switch m := w.l.taken[w.container.ID]; {
+		case e.At.After(m.At):
+			w.l.taken[w.container.ID] = mark{e.At, 1}
+		case e.At.Equal(m.At):
+			w.l.taken[w.container.ID] = mark{m.At, m.Lines + 1}
 		}
 	}
 	w.entries = nil

@@ -97,6 +97,23 @@ func TestWhatContainersWrite(t *testing.T) {
 	require.Len(t, texts(), 4+3*batch+7)
 	require.NoError(t, c.collect(t.Context()))
 	require.Len(t, texts(), 4+3*batch+7)
+
+	last := time.Duration(10 + (3*batch+6)/3)
+	say(1, last, false, "late") // of an instant of which lines were taken, as where times are whole seconds
+	require.NoError(t, c.collect(t.Context()))
+	require.NoError(t, open().collect(t.Context()))
+	require.Len(t, texts(), 4+3*batch+8)
+	require.Contains(t, texts(), "stdout late")
+}
+
+// TestAFormerNoteIsRead: it had times alone.
+func TestAFormerNoteIsRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "logs.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"a": "2026-11-26T10:00:00Z"}`), 0o600))
+	c, err := newCollector(nil, nil, "harbour", "harbour-host", file)
+	require.NoError(t, err)
+	require.Equal(t, map[string]mark{"a": {time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), 1}}, c.taken)
 }
 
 // client is a client of the site's engine.
@@ -129,7 +146,7 @@ func TestWhatContainersWrite_real(t *testing.T) {
 		[]string{all[0].Component, all[0].Cluster, all[0].Node, all[0].Stream, all[0].Line})
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "state", "logs.json"))
-		taken := map[string]time.Time{}
+		taken := map[string]mark{}
 		return err == nil && json.Unmarshal(text, &taken) == nil && len(taken) == 2
 	}, patience, pause, "it has noted both: killed before, it would bring them once more")
 	m.kill()

@@ -42,6 +42,8 @@ export const text = {
     wrong: "Nothing is wrong.",
     moved: "Nothing has moved in the last hour.",
     policies: "No policy matches.",
+    noPolicies: "No application has a policy. A component's policies are part of its descriptor.",
+    noPoliciesDo: "See the examples",
     events: "Nothing has happened yet.",
     dead: "No dead letters: every event reached whom it was for.",
     nodes: "No node has been seen. Nodes appear as soon as their telemetry reaches Prometheus.",

@@ -72,12 +72,10 @@ func (r *Reader[T]) Close() { r.feed.leave() }
 func (r *Reader[T]) Follow(
 	ctx context.Context, wanted func(T) bool, quiet time.Duration, each func(T) error, alive func() error,
 ) error {
-	timer := time.NewTimer(quiet)
-	defer timer.Stop()
-	for {
+	return Watch(ctx, quiet, func() (sent bool, wait <-chan struct{}, err error) {
 		items, wait, err := r.feed.since(ctx, r.After)
 		if err != nil {
-			return err
+			return false, nil, err
 		}
 		for _, item := range items {
 			r.After = r.feed.source.Number(item)
@@ -85,11 +83,33 @@ func (r *Reader[T]) Follow(
 				continue
 			}
 			if err := each(item); err != nil {
-				return err
+				return sent, nil, err
 			}
-			timer.Reset(quiet)
+			sent = true
 		}
 		if len(items) > 0 {
+			return sent, nil, nil
+		}
+		return sent, wait, nil
+	}, alive)
+}
+
+// Watch calls look again and again, until the context ends or look or alive fails. look says whether it has sent anything, and
+// what is closed when there may be more; nil = there may be more now. alive is called when nothing was sent for a while.
+func Watch(
+	ctx context.Context, quiet time.Duration, look func() (sent bool, wait <-chan struct{}, err error), alive func() error,
+) error {
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for {
+		sent, wait, err := look()
+		if err != nil {
+			return err
+		}
+		if sent {
+			timer.Reset(quiet)
+		}
+		if wait == nil {
 			continue
 		}
 		select {

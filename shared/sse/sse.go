@@ -18,6 +18,12 @@ import (
 // Type is the media type of a stream.
 const Type = "text/event-stream"
 
+// What our streams have in common.
+const (
+	Retry = 2 * time.Second  // until a reader comes again
+	Quiet = 15 * time.Second // then a comment shows that the stream is alive
+)
+
 // Event is one message of a stream.
 type Event struct {
 	ID   string // what a reader sends back as Last-Event-ID; "" leaves the last one as it is

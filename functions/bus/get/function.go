@@ -46,11 +46,6 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.Tokens)
 }
 
-const (
-	retry = 2 * time.Second
-	quiet = 15 * time.Second // then a comment shows that the stream is alive
-)
-
 // Handle answers a query, or with Accept: text/event-stream a subscription.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	selector, err := zenohrest.SelectorOf(r)
@@ -152,7 +147,7 @@ func (f *Function) subscribe(w http.ResponseWriter, r *http.Request, selector ze
 		return store.Classify(err)
 	}
 	defer s.Close()
-	out, err := sse.Start(w, retry)
+	out, err := sse.Start(w, sse.Retry)
 	if err != nil {
 		return nil // the caller has gone
 	}
@@ -161,7 +156,7 @@ func (f *Function) subscribe(w http.ResponseWriter, r *http.Request, selector ze
 			return nil
 		}
 	}
-	return sse.Ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
+	return sse.Ended(r.Context(), s.Follow(r.Context(), sse.Quiet, func(v bus.Value) error {
 		data, err := json.Marshal(zenohrest.ElementOf(v))
 		if err != nil {
 			return err

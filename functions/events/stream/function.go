@@ -32,11 +32,6 @@ type Function struct{ feed *shared.Feed[history.Entry] }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{feed.New(env.DB)}, nil }
 
-const (
-	retry = 2 * time.Second
-	quiet = 15 * time.Second // then a comment shows that the stream is alive
-)
-
 // Handle answers history as server-sent events: those after ?after=, or the header Last-Event-ID, else those to come. An
 // event's id is that of the entry, its name the event of the entry, its data the entry. "opened" comes first, with the id
 // after which the stream begins. ?app= leaves out other applications.
@@ -58,14 +53,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return store.Classify(err)
 	}
 	defer reader.Close()
-	out, err := sse.Start(w, retry)
+	out, err := sse.Start(w, sse.Retry)
 	if err != nil {
 		return nil // the caller has gone
 	}
 	if err := out.Send(sse.Event{ID: strconv.FormatInt(reader.After, 10), Name: "opened", Data: "{}"}); err != nil {
 		return nil
 	}
-	return reader.Follow(r.Context(), feed.Wanted(app), quiet, func(e history.Entry) error {
+	return reader.Follow(r.Context(), feed.Wanted(app), sse.Quiet, func(e history.Entry) error {
 		data, err := json.Marshal(e)
 		if err != nil {
 			return err

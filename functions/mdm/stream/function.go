@@ -30,11 +30,6 @@ type Function struct{ feed *bus.Feed }
 // New makes the function.
 func New(env *function.Env) (*Function, error) { return &Function{bus.NewFeed(env.DB)}, nil }
 
-const (
-	retry = 2 * time.Second
-	quiet = 15 * time.Second // then a comment shows that the stream is alive
-)
-
 // Handle answers events as server-sent events: those to come, or those after the header Last-Event-ID, of which the last about
 // each thing is known. After 0, that is the graph as it is.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -61,7 +56,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return store.Classify(err)
 	}
 	defer s.Close()
-	out, err := sse.Start(w, retry)
+	out, err := sse.Start(w, sse.Retry)
 	if err != nil {
 		return nil // the caller has gone
 	}
@@ -75,7 +70,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := out.Send(first); err != nil {
 		return nil
 	}
-	return sse.Ended(r.Context(), s.Follow(r.Context(), quiet, func(v bus.Value) error {
+	return sse.Ended(r.Context(), s.Follow(r.Context(), sse.Quiet, func(v bus.Value) error {
 		said, wanted := wish.Read(v)
 		if !wanted {
 			return nil

@@ -29,11 +29,6 @@ type Function struct{ hub *updates.Hub }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{updates.NewHub(env.DB)}, nil }
 
-const (
-	retry = 2 * time.Second
-	quiet = 15 * time.Second // then a comment shows that the stream is alive
-)
-
 // Handle answers server-sent events. The first names the URI by which the stream is controlled, the next are the resources, and then
 // patches of them. The id of an event says what the caller has: with it as Last-Event-ID only what has changed since is sent.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -50,9 +45,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return store.Classify(err)
 	}
 	defer s.Close()
-	out, err := sse.Start(w, retry)
+	out, err := sse.Start(w, sse.Retry)
 	if err != nil {
 		return nil // the caller has gone
 	}
-	return sse.Ended(r.Context(), s.Follow(r.Context(), quiet, out.Send, out.Alive))
+	return sse.Ended(r.Context(), s.Follow(r.Context(), sse.Quiet, out.Send, out.Alive))
 }

@@ -59,10 +59,8 @@ func New(env *function.Env) (*Function, error) {
 }
 
 const (
-	retry   = 2 * time.Second
-	every   = time.Second      // between questions to the log store
-	quiet   = 15 * time.Second // then a comment shows that the stream is alive
-	usually = 1000             // lines
+	every   = time.Second // between questions to the log store
+	usually = 1000        // lines
 )
 
 // question is what the caller wants to know.
@@ -135,7 +133,7 @@ func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) 
 		reader.Close()
 		return err
 	}
-	out, err := sse.Start(w, retry)
+	out, err := sse.Start(w, sse.Retry)
 	if err != nil {
 		reader.Close()
 		return nil // the caller has gone
@@ -209,7 +207,7 @@ func (t *teller) follow(ctx context.Context, f *logs.Follower, coming <-chan mov
 func (t *teller) tell(lines []logs.Entry, moved []moves.Move) error {
 	slices.SortStableFunc(moved, func(a, b moves.Move) int { return a.At.Compare(b.At) })
 	if len(lines)+len(moved) == 0 {
-		if time.Since(t.sent) < quiet {
+		if time.Since(t.sent) < sse.Quiet {
 			return nil
 		}
 		t.sent = time.Now()

@@ -3,6 +3,7 @@ package updates
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/alto"
+	"github.com/littoral-project/littoral/shared/feed"
 	"github.com/littoral-project/littoral/shared/netma/exposure"
 	"github.com/littoral-project/littoral/shared/netma/view"
 	"github.com/littoral-project/littoral/shared/sse"
@@ -89,32 +91,25 @@ func (s *Stream) Follow(ctx context.Context, quiet time.Duration, send func(sse.
 	if err := s.control(send, alto.UpdateControlEvent{ControlURI: Path + s.ID.String()}); err != nil {
 		return err
 	}
-	timer := time.NewTimer(quiet)
-	defer timer.Stop()
-	for {
+	err := feed.Watch(ctx, quiet, func() (sent bool, wait <-chan struct{}, err error) {
 		now, r, wait, err := s.hub.present(s.ID)
 		if err != nil {
-			return err
+			return false, nil, err
 		}
-		sent, err := s.turn(now, r, send)
-		if err != nil || len(s.parts) == 0 {
-			return err
+		sent, err = s.turn(now, r, send)
+		if err == nil && len(s.parts) == 0 {
+			err = errRemoved
 		}
-		if sent {
-			timer.Reset(quiet)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-			if err := alive(); err != nil {
-				return err
-			}
-			timer.Reset(quiet)
-		case <-wait:
-		}
+		return sent, wait, err
+	}, alive)
+	if errors.Is(err, errRemoved) {
+		return nil
 	}
+	return err
 }
+
+// errRemoved ends a stream that has nothing any more.
+var errRemoved = errors.New("all of it was removed")
 
 // turn sends what is new. Network maps go first, since costs are about the places of one.
 func (s *Stream) turn(now snapshot, r row, send func(sse.Event) error) (sent bool, err error) {

@@ -22,40 +22,45 @@ type Broken map[events.Channel]string
 
 // Read looks at all channels that take a way now.
 func Read(ctx context.Context, q store.Querier) (Broken, error) {
+	n, err := read(ctx, q)
+	if err != nil || n == nil {
+		return Broken{}, err
+	}
+	return Find(n.topology, n.using, n.measured), nil
+}
+
+// now is a network with the channels that take ways through it.
+type now struct {
+	topology *network.Topology
+	using    []channels.Channel
+	measured []links.Measurement
+}
+
+// read returns nil where there is no network, or nothing takes a way.
+func read(ctx context.Context, q store.Querier) (*now, error) {
 	t, err := topologies.Read(ctx, q)
 	if err != nil || t == nil {
-		return Broken{}, err
+		return nil, err
 	}
 	using, err := channels.Using(ctx, q)
 	if err != nil || len(using) == 0 {
-		return Broken{}, err
-	}
-	measured, err := links.Current(ctx, q)
-	if err != nil {
 		return nil, err
 	}
-	return Find(t, using, measured), nil
+	measured, err := links.Current(ctx, q)
+	return &now{t, using, measured}, err
 }
 
 // Foreseen are the channels that get what they were promised now, and before long will not, as forecasts of links say.
-func Foreseen(ctx context.Context, q store.Querier, now time.Time) (Broken, error) {
+func Foreseen(ctx context.Context, q store.Querier, at time.Time) (Broken, error) {
 	foreseen, err := links.Foreseen(ctx, q)
 	if err != nil || len(foreseen) == 0 {
 		return Broken{}, err
 	}
-	t, err := topologies.Read(ctx, q)
-	if err != nil || t == nil {
+	n, err := read(ctx, q)
+	if err != nil || n == nil {
 		return Broken{}, err
 	}
-	using, err := channels.Using(ctx, q)
-	if err != nil || len(using) == 0 {
-		return Broken{}, err
-	}
-	measured, err := links.Current(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	present, coming := Find(t, using, measured), Find(t, using, links.Worst(measured, foreseen, now))
+	present, coming := Find(n.topology, n.using, n.measured), Find(n.topology, n.using, links.Worst(n.measured, foreseen, at))
 	for c := range present {
 		delete(coming, c)
 	}

@@ -86,7 +86,8 @@ var rules = []placement.Rule{
 	placement.RuleMemoryUsage, placement.RuleFreeMemory, placement.RuleCPU, placement.RuleMemory, placement.RuleDevice,
 }
 
-// selectCandidates hands over the nodes named in $3 and $4 in any case, and those whose devices only the jobs there can tell. $1 are demands, $2 the time before which a node was last seen that is lost.
+// selectCandidates hands over the nodes named in $3 and $4 in any case, and those whose devices only the jobs there can tell. $1 are
+// demands, $2 the time before which a node was last seen that is lost, $5 is shown.
 const selectCandidates = `with q as materialized (
 	select * from jsonb_to_recordset($1::text::jsonb) q (class int, cpu int8, memory int8, free int8, engines text[], architectures text[],
 		shared text[], labels jsonb, security float8, max_cpu float8, max_memory float8, devices jsonb, targets jsonb, excluded jsonb,
@@ -157,19 +158,17 @@ taken as materialized (
 	union
 	select x.cluster, x.node from fit cross join lateral (select j.cluster, j.node from judged j
 		where j.class = fit.class and j.orchestrator = fit.orchestrator and j.broken = 0
-		order by j.cluster collate "C", j.node collate "C" limit ` + shownText + `) x
+		order by j.cluster collate "C", j.node collate "C" limit $5) x
 	union
 	select x.cluster, x.node from (select distinct class, watts from fit) fit cross join lateral (select j.cluster, j.node from judged j
 		where j.class = fit.class and j.broken = 0 and j.watts = fit.watts limit 1) x
 	union
 	select x.cluster, x.node from q cross join lateral (select j.cluster, j.node from judged j where j.class = q.class and j.broken <> 0
-		order by j.orchestrator collate "C", j.cluster collate "C", j.node collate "C" limit ` + shownText + `) x)
+		order by j.orchestrator collate "C", j.cluster collate "C", j.node collate "C" limit $5) x)
 select cluster, node, '', 0, 0, 0 from taken
 union all
 select '', '', orchestrator, class, broken, count(*)::int from judged
 where (cluster, node) not in (select cluster, node from taken) group by orchestrator, class, broken`
-
-const shownText = "7" // shown
 
 // candidates are the nodes that a decision looks at, and what is known of the others.
 type candidates struct {
@@ -275,7 +274,8 @@ func (c *candidate) findCandidates(ctx context.Context, q store.Querier, s Setti
 			must = append(must, [2]string{t.Cluster, t.Node})
 		}
 	}
-	args := append([]any{string(text), heardSince(at, s.StaleAfter, freshness(c.app, c.list, s.StaleAfter))}, columnsOf(must)...)
+	args := append([]any{string(text), heardSince(at, s.StaleAfter, freshness(c.app, c.list, s.StaleAfter))}, topology.Columns(must)...)
+	args = append(args, shown)
 	rows, err := store.Collect(ctx, q, "judge nodes", pgx.RowToStructByPos[foundRow], selectCandidates, args...)
 	if err != nil {
 		return nil, err

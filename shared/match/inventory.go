@@ -169,7 +169,7 @@ func (inv *inventory) networkFor(list []part) *network.Topology {
 func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
 	statement, args := selectReservations, []any(nil)
 	if inv.only != nil {
-		statement, args = selectReservationsAt, columnsOf(inv.only)
+		statement, args = selectReservationsAt, topology.Columns(inv.only)
 	}
 	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], statement, args...)
 	if err != nil {
@@ -184,15 +184,6 @@ func (inv *inventory) readReservations(ctx context.Context, q store.Querier) err
 		inv.using, err = channels.Using(ctx, q)
 	}
 	return err
-}
-
-// columnsOf are the clusters and the nodes of places.
-func columnsOf(places [][2]string) []any {
-	clusters, nodes := make([]string, len(places)), make([]string, len(places))
-	for i, at := range places {
-		clusters[i], nodes[i] = at[0], at[1]
-	}
-	return []any{clusters, nodes}
 }
 
 // freshInventory is readInventory for those who decide by it. blind says why the topology cannot be used (missing or

@@ -344,11 +344,16 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 // ReadInventoryAt is ReadInventory of the nodes with these names alone, each with its cluster. Those that there are not are
 // left out.
 func ReadInventoryAt(ctx context.Context, q store.Querier, names [][2]string) (*Inventory, error) {
+	return readInventory(ctx, q, selectPlacesAt, Columns(names)...)
+}
+
+// Columns are the clusters and the nodes of names, as arguments of a statement that unnests them.
+func Columns(names [][2]string) []any {
 	clusters, nodes := make([]string, len(names)), make([]string, len(names))
 	for i, name := range names {
 		clusters[i], nodes[i] = name[0], name[1]
 	}
-	return readInventory(ctx, q, selectPlacesAt, clusters, nodes)
+	return []any{clusters, nodes}
 }
 
 func readInventory(ctx context.Context, q store.Querier, places string, args ...any) (*Inventory, error) {

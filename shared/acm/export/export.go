@@ -71,7 +71,7 @@ func Samples(ctx context.Context, q store.Querier, views *view.Cache) ([]otlp.Sa
 	for _, part := range []func() error{
 		func() error { return s.apps(ctx, q, portable) },
 		func() error { return s.nodes(ctx, q) },
-		func() error { s.metadata(table); return s.sizes(ctx, q) },
+		func() error { s.metadata(table); return s.sizes(ctx, q, table) },
 		func() error { return s.network(ctx, q, views) },
 		func() error { return s.observed(ctx, q) },
 	} {
@@ -224,7 +224,7 @@ from used u join mdm_relations r on r.source = u.component and r.type = 'PART_OF
 join codeco_apps a on a.application_id::text = p.identifier
 group by a.namespace, a.name, u.type`
 
-func (s *samples) sizes(ctx context.Context, q store.Querier) error {
+func (s *samples) sizes(ctx context.Context, q store.Querier, table []connect.Node) error {
 	type row struct {
 		Namespace, Name, Type string
 		Size                  *float64
@@ -233,26 +233,20 @@ func (s *samples) sizes(ctx context.Context, q store.Querier) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := store.Collect(ctx, q, "read nodes", pgx.RowToStructByPos[place], `select cluster, node from topology_nodes`)
-	if err != nil {
-		return err
-	}
-	by := map[string]place{}
-	for _, n := range nodes {
-		by[n.Cluster+"/"+n.Node] = n
+	by := make(map[string]*connect.Node, len(table))
+	for i := range table {
+		by[table[i].Cluster+"/"+table[i].Name] = &table[i]
 	}
 	for _, r := range rows {
 		direction := map[string]string{"READS": "input", "WRITES": "output"}[r.Type]
 		if r.Namespace != "" {
 			s.add("codeco_app_"+direction+"_data_bytes", r.Size, r.Namespace, r.Name)
 		} else if n, known := by[r.Name]; known {
-			s.add("codeco_node_"+direction+"_data_bytes", r.Size, n.Cluster, n.Node)
+			s.add("codeco_node_"+direction+"_data_bytes", r.Size, n.Cluster, n.Name)
 		}
 	}
 	return nil
 }
-
-type place struct{ Cluster, Node string }
 
 // network tells of links and of the ways between nodes.
 func (s *samples) network(ctx context.Context, q store.Querier, views *view.Cache) error {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"io/fs"
@@ -25,22 +24,7 @@ import (
 )
 
 // wire passes connections on, and keeps what goes over them in either direction.
-type wire struct {
-	mu   sync.Mutex
-	seen bytes.Buffer
-}
-
-func (w *wire) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.Write(p)
-}
-
-func (w *wire) text() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.String()
-}
+type wire struct{ shown }
 
 // tap returns an address that leads to another one over the wire, until the test ends.
 func (w *wire) tap(t *testing.T, to string) string {
@@ -143,7 +127,7 @@ func TestTwoHostsTrainTogether(t *testing.T) {
 	require.Empty(t, f.Refused)
 	require.NotEqual(t, make([]float64, len(f.Weights)), f.Weights, "they were nothing at first")
 
-	captured := line.text()
+	captured := line.String()
 	changes := regexp.MustCompile(`"change":\[([^\]]*)\]`).FindAllStringSubmatch(captured, -1)
 	require.NotEmpty(t, changes, "the changes go over the wire in the clear here, so samples would be seen too")
 	for _, c := range changes {

@@ -187,8 +187,10 @@ $(BROWSER)/node_modules: test/e2e/console/package.json test/e2e/console/package-
 	mkdir -p $(BROWSER) && cp $^ $(BROWSER) && cd $(BROWSER) && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules
 
 .PHONY: e2e-console
-e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (needs Node; says so where Chromium cannot be had)
+e2e-console: build $(BROWSER)/node_modules $(DEX)/dex ## test the console in a browser (needs Node; says so where Chromium cannot be had)
 	test/e2e/console/run "$(CURDIR)/$(BROWSER)"
+	$(if $(LITTORAL_TESTS),,LITTORAL_MODULES="$(CURDIR)/$(BROWSER)" LITTORAL_DEX="$(CURDIR)/$(DEX)" \
+		$(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -v -run Chromium ./test/e2e/login)
 
 .PHONY: bench-console
 bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications

@@ -55,8 +55,8 @@ components:
 `;
 
 /** submit hands an application in and removes it at the end. */
-async function submit(t, name, more) {
-  const answer = await api("admin", "POST", "/jobmanager/groups", descriptor(name, more));
+async function submit(t, name, more, policies = "") {
+  const answer = await api("admin", "POST", "/jobmanager/groups", descriptor(name, more).replace("    manifests:", `${policies}    manifests:`));
   assert.equal(answer.status, 201, await answer.clone().text());
   const app = await answer.json();
   t.after(() => api("admin", "DELETE", `/jobmanager/groups/${app.id}?stop=true`));
@@ -643,10 +643,29 @@ test("a token that is over leads back to the sign-in", async (t) => {
   const context = await browser.newContext();
   t.after(() => context.close());
   const page = await context.newPage();
+  page.setDefaultTimeout(patience);
+  const refused = page.getByText("The token was refused");
+  const late = [];
+  let first = true;
+  await page.route("**", async (route) => { // one request is answered at once, those beside it after the page has said so
+    if (!route.request().headers().authorization || first) {
+      first &&= !route.request().headers().authorization;
+      return route.continue();
+    }
+    late.push(route.request());
+    await refused.waitFor();
+    return route.continue();
+  });
   await page.goto(`${server}/console/`);
   await page.getByLabel("Access token").fill("not.a.token");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("The token was refused").waitFor();
+  await refused.waitFor();
+  assert.ok(late.length > 0, "more than one request was on its way");
+  for (const request of late) assert.equal((await request.response())?.status(), 401);
+  await page.evaluate(() => new Promise(requestAnimationFrame)); // the page has its answers,
+  await page.evaluate(() => navigator.locks.request("littoral-refresh", () => {})); // and refreshes nothing because of them
+  await page.evaluate(() => new Promise(requestAnimationFrame));
+  assert.equal(await refused.count(), 1);
 });
 
 test("people sign in with a name and a password, stay signed in, and sign out", async (t) => {
@@ -683,15 +702,19 @@ test("people sign in with a name and a password, stay signed in, and sign out", 
   await page.getByRole("heading", { name: "Sign in to Littoral" }).waitFor(); // the issuer has forgotten him too
 });
 
-test("no page has a serious or critical fault of accessibility, in light and dark", async (t) => {
-  const app = await submit(t, "accessible");
+test("no page has a serious or critical fault of accessibility, in light and dark, or is wider than a tablet", async (t) => {
+  const app = await submit(t, "accessible", "", "    policies: [{name: trust, fromTemplate: app-sca-score, variables: {threshold: 1}, remediation: reallocate}]\n");
+  let policy;
+  for (const end = Date.now() + patience; !policy && Date.now() < end;) { // it is made by a reaction
+    policy = (await (await api("admin", "GET", "/polman/registry/api/v1/policies/")).json()).find((p) => p.subject.appInstance === app.id)?.id;
+  }
+  assert.ok(policy, "the application has its policy");
   for (const colorScheme of ["light", "dark"]) {
     const page = await open(t, "admin", { colorScheme, bypassCSP: true }); // axe is injected as a script
-    const policy = (await (await api("admin", "GET", "/polman/registry/api/v1/policies/")).json())[0]?.id;
     const pages = {
       overview: "/", continuum: "/continuum", node: "/continuum/cloud/cloud-1", applications: "/applications", tree: `/applications/${app.id}`,
       why: `/applications/${app.id}/why`, timeline: `/applications/${app.id}/timeline`, revisions: `/applications/${app.id}/revisions`, logs: `/applications/${app.id}/logs`, charts: `/applications/${app.id}/charts`, whatif: "/whatif?drain=cloud/cloud-1", policies: "/policies", deploy: "/deploy", events: "/events",
-      dead: "/dead", controllers: "/controllers", graph: "/continuum?view=graph", form: "/deploy?as=form", metadata: "/metadata", settings: "/settings", missing: "/nowhere", ...(policy ? { policy: `/policies/${policy}` } : {}),
+      dead: "/dead", controllers: "/controllers", graph: "/continuum?view=graph", form: "/deploy?as=form", metadata: "/metadata", settings: "/settings", missing: "/nowhere", policy: `/policies/${policy}`,
     };
     await page.evaluate(axe);
     for (const [name, path] of Object.entries(pages)) {
@@ -702,6 +725,13 @@ test("no page has a serious or critical fault of accessibility, in light and dar
       const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations);
       const bad = found.filter((v) => ["serious", "critical"].includes(v.impact));
       assert.deepEqual(bad.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).join(", ")}`), [], `${name} in ${colorScheme}`);
+      if (colorScheme === "light") {
+        const { width, height } = page.viewportSize();
+        await page.setViewportSize({ width: 820, height: 1180 });
+        await page.screenshot({ path: join(shots, `${name}-tablet.png`) });
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} fits a tablet`);
+        await page.setViewportSize({ width, height });
+      }
     }
   }
 });

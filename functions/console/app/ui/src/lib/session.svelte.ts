@@ -104,15 +104,16 @@ class Session {
 
   /** fetch sends a request as whoever is signed in. A session that has expired is refreshed, once. */
   async fetch(path: string, init: RequestInit): Promise<Response> {
+    const token = this.token; // it may be another one, or none, when the answer comes
     const send = () => {
       const headers = new Headers(init.headers);
-      if (this.token) headers.set("Authorization", `Bearer ${this.token}`);
+      if (token) headers.set("Authorization", `Bearer ${token}`);
       else for (const [name, value] of Object.entries(this.csrf())) headers.set(name, value);
       return fetch(path, { ...init, headers });
     };
     let answer = await send();
-    if (answer.status === 401 && !this.token && (await this.refresh())) answer = await send();
-    if (answer.status === 401) this.refuse();
+    if (answer.status === 401 && !token && (await this.refresh())) answer = await send();
+    if (answer.status === 401 && token === this.token) this.refuse();
     return answer;
   }
 

@@ -730,6 +730,7 @@ test("no page has a serious or critical fault of accessibility, in light and dar
         await page.setViewportSize({ width: 820, height: 1180 });
         await page.screenshot({ path: join(shots, `${name}-tablet.png`) });
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} fits a tablet`);
+        assert.ok((await page.getByRole("navigation").boundingBox()).height < 150, `${name} has the menu in two lines`);
         await page.setViewportSize({ width, height });
       }
     }

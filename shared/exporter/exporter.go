@@ -77,8 +77,10 @@ from applications a left join jobs j on j.application_id = a.id and j.cleans is 
 	selectObserved = `select at from topology where head is not null`
 
 	// The column pods names the instances of a node's pods; only nodes that have some are parsed.
-	selectNodes = `select cluster_key, cluster, node, body from topology_nodes
+	selectNodes = `select cluster_key, node_key, cluster, node from topology_nodes
 where pods is not null and strpos(pods::text, $1) > 0 and ($2::text[] is null or cluster = any($2))`
+
+	selectBody = `select body from topology_nodes where cluster_key = $1 and node_key = $2`
 
 	upsertTold = `insert into exported_components (instance, component, generation, clusters, places, ended_at)
 values ($1, $2, nextval('exported_generations'), $3, $4, case when $5 then now() end)
@@ -174,10 +176,43 @@ type component struct {
 	pod      Pod // what is reserved for each of its pods
 }
 
-// Update publishes what has changed about the components of an instance. One of ours is registered by that, and forgotten
+// Update publishes what has changed about the components of instances. One of ours is registered by that, and forgotten
 // once it is deleted; of others nothing is known but what was registered. The error is Unavailable while telemetry has not
 // said anything yet.
-func Update(ctx context.Context, tx *store.Tx, instance string) error {
+func Update(ctx context.Context, tx *store.Tx, instances ...string) error {
+	n := nodes{}
+	for _, instance := range instances {
+		if err := n.update(ctx, tx, instance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodes are those that were read, by the keys of cluster and node: each is read once, however many instances run there.
+type nodes map[[2]string]*topology.Node
+
+func (read nodes) read(ctx context.Context, q store.Querier, key [2]string) (*topology.Node, error) {
+	if n := read[key]; n != nil {
+		return n, nil
+	}
+	n := &topology.Node{}
+	var body []byte
+	err := q.QueryRow(ctx, selectBody, key[0], key[1]).Scan(&body)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // it is gone since it was found
+	case err != nil:
+		return nil, fmt.Errorf("read the node %s/%s: %w", key[0], key[1], err)
+	default:
+		if err := json.Unmarshal(body, n); err != nil {
+			return nil, fmt.Errorf("decode the node %s/%s: %w", key[0], key[1], err)
+		}
+	}
+	read[key] = n
+	return n, nil
+}
+
+func (read nodes) update(ctx context.Context, tx *store.Tx, instance string) error {
 	id, err := uuid.Parse(instance)
 	ours := err == nil
 	name, running, deleted := "", false, false
@@ -213,7 +248,7 @@ func Update(ctx context.Context, tx *store.Tx, instance string) error {
 	}
 	at := time.Now()
 	if running {
-		if at, err = observe(ctx, tx, instance, ours, components, where); err != nil {
+		if at, err = read.observe(ctx, tx, instance, ours, components, where); err != nil {
 			return err
 		}
 	}
@@ -273,7 +308,7 @@ type location struct {
 
 // observe finds the pods in the stored topology: of applications of ours in the clusters where their components are placed,
 // so that what still runs at a former place does not count.
-func observe(
+func (read nodes) observe(
 	ctx context.Context, q store.Querier, instance string, ours bool, components map[string]*component, where map[string]*location,
 ) (at time.Time, err error) {
 	err = q.QueryRow(ctx, selectObserved).Scan(&at)
@@ -291,29 +326,24 @@ func observe(
 		}
 	}
 	quoted, _ := json.Marshal(instance) // a text always encodes
-	rows, err := q.Query(ctx, selectNodes, string(quoted), clusters)
+	type row struct{ ClusterKey, NodeKey, Cluster, Node string }
+	found, err := store.Collect(ctx, q, "read nodes", pgx.RowToStructByPos[row], selectNodes, string(quoted), clusters)
 	if err != nil {
-		return at, fmt.Errorf("read nodes: %w", err)
+		return at, err
 	}
-	var key, cluster, node string
-	var body []byte
-	_, err = pgx.ForEachRow(rows, []any{&key, &cluster, &node, &body}, func() error {
-		var n topology.Node
-		if err := json.Unmarshal(body, &n); err != nil {
-			return err
+	for _, r := range found {
+		n, err := read.read(ctx, q, [2]string{r.ClusterKey, r.NodeKey})
+		if err != nil {
+			return at, err
 		}
 		for uid, p := range n.Pod {
 			w, is := p.Workload[instance]
 			t := where[w.AppComponent]
-			if !is || t == nil || ours && !slices.Contains(components[w.AppComponent].clusters, cluster) {
+			if !is || t == nil || ours && !slices.Contains(components[w.AppComponent].clusters, r.Cluster) {
 				continue
 			}
-			t.add(key, cluster, node, uid, p, components[w.AppComponent].pod)
+			t.add(r.ClusterKey, r.Cluster, r.Node, uid, p, components[w.AppComponent].pod)
 		}
-		return nil
-	})
-	if err != nil {
-		return at, fmt.Errorf("read nodes: %w", err)
 	}
 	return at, nil
 }

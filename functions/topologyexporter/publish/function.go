@@ -40,12 +40,7 @@ func (*Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) e
 		if err != nil {
 			return err
 		}
-		for _, instance := range instances {
-			if err := exporter.Update(ctx, tx, instance); err != nil {
-				return err
-			}
-		}
-		return nil
+		return exporter.Update(ctx, tx, instances...)
 	case events.JobFinished, events.ResourceChanged:
 		about, err := events.Data[events.Job](e)
 		if err != nil {

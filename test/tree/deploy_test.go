@@ -109,6 +109,48 @@ func TestWhatHasReadFormerSettingsIsRestarted(t *testing.T) {
 		renew`))
 }
 
+// TestARevisionThatNeverGotReadyIsMadeAgain: it would stay so, and a deployment of the same images would wait for it.
+func TestARevisionThatNeverGotReadyIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	lines := strings.Split(deploying(t, `
+		kn() {
+			case "$1" in
+			get) printf '%s\n' "${@: -1}" >&2; ;;
+			esac
+		}
+		discard 2>&1`), "\n")
+	form, found := strings.CutPrefix(strings.Join(lines, "\n"), "go-template=")
+	require.True(t, found, form)
+	condition := func(of, status string) map[string]any { return map[string]any{"type": of, "status": status} }
+	revision := func(name string, conditions ...any) map[string]any {
+		r := map[string]any{"metadata": map[string]any{"name": name}}
+		if conditions != nil {
+			r["status"] = map[string]any{"conditions": conditions}
+		}
+		return r
+	}
+	parsed, err := template.New("").Parse(strings.TrimSpace(form))
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, parsed.Execute(&out, map[string]any{"items": []any{
+		revision("asleep", condition("Active", "False"), condition("Ready", "True")),
+		revision("failed", condition("Ready", "False")),
+		revision("coming", condition("Ready", "Unknown")),
+		revision("new"),
+	}}))
+	require.Equal(t, "failed\n", out.String())
+	require.Equal(t, "delete revisions.serving.knative.dev failed worse --ignore-not-found --wait=false\n"+
+		"deploy: deleted 2 revisions that never got ready\n", deploying(t, `
+		kn() {
+			case "$1" in
+			get) printf '%s\n' failed worse ;;
+			*) echo "$@" >&2 ;;
+			esac
+		}
+		say() { echo "deploy: $*"; }
+		discard 2>&1`))
+}
+
 // TestARouteIsServed: a route counts as served when each of its Gateways reports that for its present generation.
 func TestARouteIsServed(t *testing.T) {
 	t.Parallel()

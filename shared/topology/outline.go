@@ -21,7 +21,7 @@ coalesce(p.forecast_cpu, 'NaN'), coalesce(p.forecast_memory, 'NaN'),
 coalesce((p.told ->> 'othersCPU')::float8, 'NaN'), coalesce((p.told ->> 'othersMemory')::float8, 'NaN')
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 
-	selectKnown = `select p.cluster_key, p.node_key, p.name, p.uuid, p.series, n.last_seen, p.written_at
+	selectKnown = `select p.cluster_key, p.node_key, p.name, p.uuid, p.series, p.identity, n.last_seen, p.written_at
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 
 	selectBodies = selectNodes + `
@@ -140,10 +140,7 @@ func Touch(ctx context.Context, tx *store.Tx, news *News) error {
 	if err := news.store(ctx, tx); err != nil {
 		return err
 	}
-	t := &h.taxonomy.Timestamp
-	if oldest, known := news.Oldest.Get(); known {
-		t.OldestTimestamp, t.TimeSinceOldest = Known(oldest), Known(toSeconds(at)-oldest)
-	}
+	news.Date(h.taxonomy)
 	body, err := h.encode()
 	if err != nil {
 		return err
@@ -152,6 +149,14 @@ func Touch(ctx context.Context, tx *store.Tx, news *News) error {
 		return fmt.Errorf("store the topology: %w", err)
 	}
 	return nil
+}
+
+// Date sets how old the topology is.
+func (news *News) Date(t *Taxonomy) {
+	if oldest, known := news.Oldest.Get(); known {
+		at := news.At.UTC().Truncate(time.Microsecond)
+		t.Timestamp.OldestTimestamp, t.Timestamp.TimeSinceOldest = Known(oldest), Known(toSeconds(at)-oldest)
+	}
 }
 
 // store stores when nodes were seen, and the readings.
@@ -189,6 +194,8 @@ type KnownNodes struct {
 	Doubts  []string                // as of Part.Doubts
 	WholeAt Measure                 // as of Part.WholeAt
 	Written map[[2]string]time.Time // by cluster and node key
+
+	Identified bool // as of Part.Identified
 }
 
 // ReadKnown returns what is known; before the first tick that is nothing.
@@ -201,7 +208,7 @@ func ReadKnown(ctx context.Context, q store.Querier) (*KnownNodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Taxonomy, k.At, k.Doubts, k.WholeAt = h.taxonomy, h.at, h.doubts, h.wholeAt
+	k.Taxonomy, k.At, k.Doubts, k.WholeAt, k.Identified = h.taxonomy, h.at, h.doubts, h.wholeAt, h.identified
 	if err := h.fillClusters(ctx, q); err != nil {
 		return nil, err
 	}
@@ -209,12 +216,14 @@ func ReadKnown(ctx context.Context, q store.Querier) (*KnownNodes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
-	var cluster, node, name, id string
+	var cluster, node, name, id, identity string
 	var series int64
 	var seen, written time.Time
-	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &name, &id, &series, &seen, &written}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &name, &id, &series, &identity, &seen, &written}, func() error {
 		if c, known := k.Cluster[cluster]; known {
-			c.Node[node] = Node{Name: name, UUID: id, Series: series, LastSeen: Known(toSeconds(seen))}
+			c.Node[node] = Node{
+				Name: name, UUID: id, Series: series, Identity: identityOf(identity), LastSeen: Known(toSeconds(seen)),
+			}
 			k.Written[[2]string{cluster, node}] = written
 		}
 		return nil
@@ -237,7 +246,7 @@ func (k *KnownNodes) Load(ctx context.Context, q store.Querier, keys [][2]string
 	}
 	return eachNode(rows, func(cluster, node string, n *Node) error {
 		if c, known := k.Cluster[cluster]; known {
-			n.Series = c.Node[node].Series
+			n.Series, n.Identity = c.Node[node].Series, c.Node[node].Identity
 			c.Node[node] = *n
 		}
 		return nil

@@ -55,11 +55,11 @@ or (cluster, node) in (select * from unnest($3::text[], $4::text[]))`
 
 	upsertPlaces = `insert into topology_nodes (cluster_key, node_key, cluster, node, digest, written_at, engine, architecture,
 	schedulable, cores, memory, gpus, storage, cpu_percent, memory_percent, used_memory, free_memory, watts, sca,
-	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name, hearing)
+	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name, hearing, identity)
 select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[],
 	$9::bool[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::float8[], $16::float8[],
 	$17::float8[], $18::float8[], $19::float8[], $20::float8[], $21::float8[], $22::text[]::json[], $23::text[]::json[],
-	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[], $27::text[], $28::bigint[], $29::text[], $30::text[]::json[])
+	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[], $27::text[], $28::bigint[], $29::text[], $30::text[]::json[], $31::text[])
 on conflict (cluster_key, node_key) do update set
 	cluster = excluded.cluster, node = excluded.node, digest = excluded.digest, written_at = excluded.written_at,
 	engine = excluded.engine, architecture = excluded.architecture, schedulable = excluded.schedulable,
@@ -68,7 +68,7 @@ on conflict (cluster_key, node_key) do update set
 	free_memory = excluded.free_memory, watts = excluded.watts, sca = excluded.sca, forecast_cpu = excluded.forecast_cpu,
 	forecast_memory = excluded.forecast_memory, labels = excluded.labels, devices = excluded.devices,
 	pods = excluded.pods, told = excluded.told, body = excluded.body, uuid = excluded.uuid, series = excluded.series,
-	name = excluded.name, hearing = excluded.hearing`
+	name = excluded.name, hearing = excluded.hearing, identity = excluded.identity`
 
 	deletePlaces = `delete from topology_nodes
 where (cluster_key, node_key) in (select * from unnest($1::text[], $2::text[]))`
@@ -220,7 +220,7 @@ func (p *Place) digest() (int64, error) {
 		return 0, fmt.Errorf("encode the node %s/%s: %w", p.Cluster, p.Node, err)
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00", p.Cluster, p.Node, n.Series)
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s\x00", p.Cluster, p.Node, n.Series, n.Identity.text())
 	_, _ = h.Write(rest)
 	return int64(h.Sum64()), nil // any 64 bits
 }
@@ -445,18 +445,10 @@ func readStored(ctx context.Context, tx *store.Tx, places []Place, part *Part) (
 			}
 		}
 		statement, args = selectStoredOf, []any{ck, nk, c, n}
-		rows, err := tx.Query(ctx, selectStoredNames)
-		if err != nil {
-			return nil, fmt.Errorf("read the nodes: %w", err)
-		}
-		var s stored
-		_, err = pgx.ForEachRow(rows, []any{&s.clusterKey, &s.nodeKey, &s.cluster, &s.node}, func() error {
-			one := s
-			all[[2]string{s.clusterKey, s.nodeKey}] = &one
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("read the nodes: %w", err)
+		if !part.Alone {
+			if err := readNames(ctx, tx, all); err != nil {
+				return nil, err
+			}
 		}
 	}
 	rows, err := tx.Query(ctx, statement, args...)
@@ -482,6 +474,24 @@ func readStored(ctx context.Context, tx *store.Tx, places []Place, part *Part) (
 	return all, nil
 }
 
+// readNames adds all rows, with their names only.
+func readNames(ctx context.Context, tx *store.Tx, all map[[2]string]*stored) error {
+	rows, err := tx.Query(ctx, selectStoredNames)
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	var s stored
+	_, err = pgx.ForEachRow(rows, []any{&s.clusterKey, &s.nodeKey, &s.cluster, &s.node}, func() error {
+		one := s
+		all[[2]string{s.clusterKey, s.nodeKey}] = &one
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	return nil
+}
+
 // columns are the values of upsertPlaces, one slice per column.
 type columns struct {
 	clusterKey, nodeKey, cluster, node    []string
@@ -493,7 +503,7 @@ type columns struct {
 	cpu, memoryPercent, used, free, watts []*float64
 	sca, forecastCPU, forecastMemory      []*float64
 	labels, devices, pods, hearing        []*string
-	announced, body, uuid, name           []string
+	announced, body, uuid, name, identity []string
 	series                                []int64
 }
 
@@ -533,6 +543,7 @@ func (c *columns) add(p *Place, digest int64, at time.Time, was announced) error
 	body.LastSeen = Measure{} // which the nodes table has
 	readings{}.set(&body)     // which have columns
 	c.uuid, c.series, c.name = append(c.uuid, n.UUID), append(c.series, n.Series), append(c.name, n.Name)
+	c.identity = append(c.identity, n.Identity.text())
 	c.announced, c.body = append(c.announced, *document(was, false)), append(c.body, *document(body, false))
 	return failed
 }
@@ -544,7 +555,7 @@ func (c *columns) save(ctx context.Context, tx *store.Tx) error {
 	_, err := tx.Exec(ctx, upsertPlaces, c.clusterKey, c.nodeKey, c.cluster, c.node, c.digest, c.written, c.engine,
 		c.architecture, c.schedulable, c.cores, c.memory, c.gpus, c.storage, c.cpu, c.memoryPercent, c.used, c.free,
 		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.announced, c.body, c.uuid, c.series,
-		c.name, c.hearing)
+		c.name, c.hearing, c.identity)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)
 	}

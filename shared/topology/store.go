@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,8 +94,10 @@ func Beginning(ctx context.Context, q store.Querier) (bool, error) {
 type head struct {
 	taxonomy *Taxonomy
 	at       time.Time
-	doubts   []string // as of Part
-	wholeAt  Measure
+	// The others are as of Part.
+	doubts     []string
+	wholeAt    Measure
+	identified bool
 }
 
 // headBody is a head as it is stored.
@@ -102,10 +105,12 @@ type headBody struct {
 	*Taxonomy
 	Doubts  []string `json:"doubts,omitempty"`
 	WholeAt Measure  `json:"wholeAt,omitzero"`
+
+	Identified bool `json:"identified,omitempty"`
 }
 
 func (h head) encode() ([]byte, error) {
-	body, err := json.Marshal(headBody{h.taxonomy, h.doubts, h.wholeAt})
+	body, err := json.Marshal(headBody{h.taxonomy, h.doubts, h.wholeAt, h.identified})
 	if err != nil {
 		return nil, fmt.Errorf("encode the topology: %w", err)
 	}
@@ -127,7 +132,7 @@ func readHead(ctx context.Context, q store.Querier) (head, error) {
 	if err := json.Unmarshal(body, &stored); err != nil {
 		return h, fmt.Errorf("decode the stored topology: %w", err)
 	}
-	h.doubts, h.wholeAt = stored.Doubts, stored.WholeAt
+	h.doubts, h.wholeAt, h.identified = stored.Doubts, stored.WholeAt, stored.Identified
 	return h, nil
 }
 
@@ -190,6 +195,13 @@ type Part struct {
 	Doubts  []string           // warnings about other nodes than these, which are kept until all are looked at
 	WholeAt Measure            // as of Outline.WholeAt, in epoch seconds
 	News    *News              // of the others; may be nil
+
+	// Identified: each series of telemetry finds its node by what is stored of the nodes, all of which telemetry has.
+	Identified bool
+
+	// Alone: clusters and other nodes are as they were stored at the moment Since. If they were stored later, nothing is.
+	Alone bool
+	Since time.Time
 }
 
 func (p *Part) has(at *Place) bool { return p == nil || p.Nodes[[2]string{at.ClusterKey, at.NodeKey}] }
@@ -220,7 +232,13 @@ func SavePart(
 	if !at.After(storedAt) {
 		return false, nil
 	}
+	if part != nil && part.Alone && !storedAt.Equal(part.Since) {
+		return false, nil
+	}
 	places := t.Places()
+	if part != nil && part.Alone {
+		places = slices.DeleteFunc(places, func(p Place) bool { return !part.has(&p) })
+	}
 	if err := saveNodes(ctx, tx, t, places, at); err != nil {
 		return false, err
 	}
@@ -236,14 +254,16 @@ func SavePart(
 			return false, err
 		}
 	}
-	if err := saveClusters(ctx, tx, t); err != nil {
-		return false, err
+	if part == nil || !part.Alone {
+		if err := saveClusters(ctx, tx, t); err != nil {
+			return false, err
+		}
 	}
 	whole := *t
 	whole.Cluster = nil
 	now := head{taxonomy: &whole, at: at}
 	if part != nil {
-		now.doubts, now.wholeAt = part.Doubts, part.WholeAt
+		now.doubts, now.wholeAt, now.identified = part.Doubts, part.WholeAt, part.Identified
 	}
 	body, err := now.encode()
 	if err != nil {

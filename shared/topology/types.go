@@ -2,6 +2,7 @@ package topology
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
@@ -94,6 +95,9 @@ type Node struct {
 
 	// Series is a hash of the labels by which telemetry names the node, or zero. Only the store keeps it.
 	Series int64 `json:"-"`
+
+	// Identity is by what telemetry finds the node. Only the store keeps it.
+	Identity Identity `json:"-"`
 }
 
 // Location says where a node stands; degrees.
@@ -232,3 +236,21 @@ func fromSeconds(s float64) time.Time {
 }
 
 func toSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// Identity are the labels by which series find a node, beside its UUID and name.
+type Identity struct {
+	Controller, Cluster, HostName string // icos_controller_id, icos_cluster_id, icos_host_name
+	Hostname, IP                  string // as the security scanner knows the host
+}
+
+// text is how the identity is stored. Values of labels have no line ends.
+func (i Identity) text() string {
+	return strings.Join([]string{i.Controller, i.Cluster, i.HostName, i.Hostname, i.IP}, "\n")
+}
+
+func identityOf(text string) (i Identity) {
+	for _, part := range []*string{&i.Controller, &i.Cluster, &i.HostName, &i.Hostname, &i.IP} {
+		*part, text, _ = strings.Cut(text, "\n")
+	}
+	return i
+}

@@ -27,6 +27,7 @@ type builder struct {
 	seen     []telemetry.Sample // when each host was last heard of
 	clusters []*cluster         // by key
 	hosts    []*host
+	leftOut  bool // a former installation of a machine, see leaveOutFormer
 	warnings []string
 	doubts   map[string]int // sentence -> how often
 
@@ -222,12 +223,9 @@ func (b *builder) makeClusters() {
 			Type: kind, UUID: c.uuid, AgentID: c.agent, Node: map[string]topology.Node{},
 			Name: cmp.Or(managed, key),
 		}
-		b.clusters = append(b.clusters, c)
 		b.clusterBy.put(c, "key", key, "")
 		b.clusterBy.put(c, "managed", c.uuid, managed)
-		b.clusterBy.put(c, "both", c.uuid, c.agent)
-		b.clusterBy.put(c, "uuid", c.uuid, "")
-		b.clusterBy.put(c, "agent", c.agent, "")
+		b.addCluster(c)
 	}
 	slices.SortFunc(b.clusters, func(a, b *cluster) int { return cmp.Compare(a.key, b.key) })
 	for _, s := range b.samples(qVnet) {
@@ -235,6 +233,14 @@ func (b *builder) makeClusters() {
 			c.ClusterLink = true
 		}
 	}
+}
+
+// addCluster makes a cluster one that series find.
+func (b *builder) addCluster(c *cluster) {
+	b.clusters = append(b.clusters, c)
+	b.clusterBy.put(c, "both", c.uuid, c.agent)
+	b.clusterBy.put(c, "uuid", c.uuid, "")
+	b.clusterBy.put(c, "agent", c.agent, "")
 }
 
 // agents returns the series that agents report about themselves, those with a live host first. A site that was set up
@@ -330,8 +336,14 @@ func (b *builder) makeHosts() {
 	for _, h := range b.hosts {
 		h.LastSeen, h.UUID = h.seen, h.id
 		h.Name = cmp.Or(h.nodeName, h.hostname, h.id, h.name)
+		h.Identity = topology.Identity{Controller: h.controller, Cluster: h.of, HostName: h.name, Hostname: h.hostname, IP: h.ip}
 	}
 	b.leaveOutFormer()
+	b.nameNodes()
+}
+
+// nameNodes makes hosts such as series of kube-state-metrics find.
+func (b *builder) nameNodes() {
 	for _, h := range b.hosts {
 		b.nodeBy.put(h, "cluster", h.in.uuid, h.Name)
 		b.nodeBy.put(h, "agent", h.in.agent, h.Name)
@@ -352,7 +364,7 @@ func (b *builder) leaveOutFormer() {
 	b.hosts = slices.DeleteFunc(b.hosts, func(h *host) bool {
 		at := place{h.in, h.key()}
 		former := taken[at] && h.Lost(b.now, b.staleAfter)
-		taken[at] = true
+		taken[at], b.leftOut = true, b.leftOut || former
 		return former
 	})
 }
@@ -373,11 +385,16 @@ func (b *builder) hostFor(l map[string]string) *host {
 	}
 	h := &host{in: c, id: l[label.Host], name: l[label.HostName], controller: l[label.Controller], of: l[label.Cluster]}
 	h.Series = seriesOf(owner(l))
-	b.hosts = append(b.hosts, h)
-	b.hostBy.put(h, "both", l[label.Cluster], h.id)
-	b.hostBy.put(h, "id", h.id, "")
-	b.hostBy.put(h, "name", l[label.Cluster], h.name)
+	b.addHost(h)
 	return h
+}
+
+// addHost makes a host one that series find.
+func (b *builder) addHost(h *host) {
+	b.hosts = append(b.hosts, h)
+	b.hostBy.put(h, "both", h.of, h.id)
+	b.hostBy.put(h, "id", h.id, "")
+	b.hostBy.put(h, "name", h.of, h.name)
 }
 
 // hostOf finds the host of a series: by machine id within the cluster (cloned machines share the id across clusters),

@@ -28,6 +28,7 @@ const (
 type glance struct {
 	news    topology.News
 	someone bool // whom the outline does not know, or about whom it may be wrong, or that nobody was heard of for some time
+	turned  bool // somebody was lost or has come back
 	ask     map[int64]bool
 	changed map[string][]telemetry.Sample // by query: series that came, ended or changed their value
 }
@@ -40,6 +41,16 @@ func (g *glance) quiet() bool {
 		}
 	}
 	return !g.someone && len(g.ask) == 0
+}
+
+// same reports whether there are the clusters and nodes that there were, under the names that they had.
+func (g *glance) same() bool {
+	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet} {
+		if len(g.changed[name]) > 0 {
+			return false
+		}
+	}
+	return !g.someone && !g.turned
 }
 
 // comparable reports whether telemetry can tell what has changed since the outline was stored.
@@ -119,7 +130,7 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 		}
 		lost := present-seen > stale
 		if lost != (stored-n.Seen > stale) {
-			g.ask[n.Series] = true
+			g.ask[n.Series], g.turned = true, true
 		}
 		if present-seen > forgotten {
 			g.someone = true

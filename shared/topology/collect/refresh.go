@@ -63,45 +63,49 @@ func (c *Collector) refresh(
 	ctx context.Context, db *store.DB, g *glance, o *topology.Outline, now time.Time,
 ) (changed bool, err error) {
 	deadline := time.Now().Add(c.config.QueryTimeout)
+	before, err := topology.ReadKnown(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	if g != nil && g.same() && before.Identified && before.At.Equal(o.At) {
+		l := c.pass(before, now, deadline)
+		if changed, ok, err := l.again(ctx, db, g); ok || err != nil {
+			return changed, err
+		}
+	}
 	asked := identifying(c.config.StaleAfter, c.config.Lookback)
 	if g != nil {
 		asked = identifyingSince(now.Sub(o.At), c.config.StaleAfter, c.config.Lookback)
 	} else {
 		asked = append(asked, scanning(c.config.Lookback, scope{})...)
 	}
-	l := &pass{c: c, b: newBuilder(now, c.config.StaleAfter, map[string]telemetry.Answer{}), deadline: deadline}
-	l.p = &Picture{At: now, lookback: c.config.Lookback}
+	l := c.pass(before, now, deadline)
 	if err := l.ask(ctx, asked); err != nil {
 		return false, err
 	}
-	if g != nil && !l.b.recall(o) {
+	if g != nil && !l.b.remember(o) {
 		if err := l.ask(ctx, []query{{qSeen, newest(c.config.StaleAfter, c.config.Lookback), true, nil}}); err != nil {
 			return false, err
 		}
 	}
 	l.b.identify()
 	l.p.Taxonomy = l.b.taxonomy()
+	plain := len(l.p.Taxonomy.Warnings) == 0
 	l.b.doubts, l.b.warnings = map[string]int{}, nil // of what follows
 	if g == nil {
 		l.b.addScores()
 		l.doubts = l.b.sortedWarnings()
 	}
 	l.b.release(asked)
-	if l.before, err = topology.ReadKnown(ctx, db); err != nil {
-		return false, err
-	}
-	was := map[[2]string]topology.Place{}
-	for _, p := range l.before.Places() {
-		was[[2]string{p.ClusterKey, p.NodeKey}] = p
-	}
 	l.p.Complete(l.before.Taxonomy)
+	l.identified = plain && l.b.foundAgain(l.p.Taxonomy)
 	for _, made := range l.b.clusters { // the pods whose node is not known are asked for with all others only
 		if c, listed := l.p.Taxonomy.Cluster[made.key]; listed {
 			c.Pod = l.before.Cluster[made.key].Pod
 			l.p.Taxonomy.Cluster[made.key] = c
 		}
 	}
-	chunks := l.divide(g, was)
+	chunks := l.divide(g, placesByKey(l.before))
 	for i, part := range chunks {
 		if time.Now().After(deadline) {
 			break // the next refresh begins with what was left out
@@ -115,8 +119,8 @@ func (c *Collector) refresh(
 	return changed, nil
 }
 
-// recall adds when those were last heard of that are silent now, as it is stored. It returns false if of one that is not stored.
-func (b *builder) recall(o *topology.Outline) bool {
+// remember adds when those were last heard of that are silent now, as it is stored. It returns false if of one that is not stored.
+func (b *builder) remember(o *topology.Outline) bool {
 	seen, stored := map[int64]bool{}, make(map[int64]float64, len(o.Nodes))
 	for _, n := range o.Nodes {
 		stored[n.Series] = n.Seen
@@ -158,6 +162,15 @@ type pass struct {
 	deadline time.Time
 	doubts   []string // warnings about what nodes are like
 	failed   bool     // a query has
+
+	identified, alone bool // as of topology.Part
+}
+
+func (c *Collector) pass(before *topology.KnownNodes, now, deadline time.Time) *pass {
+	return &pass{
+		c: c, b: newBuilder(now, c.config.StaleAfter, map[string]telemetry.Answer{}), before: before, deadline: deadline,
+		p: &Picture{At: now, lookback: c.config.Lookback},
+	}
 }
 
 // place is one node to look at: what it is made of, and under which keys it is listed.
@@ -308,7 +321,10 @@ func (l *pass) part(ctx context.Context, db *store.DB, g *glance, places []place
 	if err := l.put(ctx, db, g, places); err != nil {
 		return false, err
 	}
-	part := &topology.Part{Nodes: make(map[[2]string]bool, len(places)), Doubts: l.doubts, WholeAt: before.WholeAt}
+	part := &topology.Part{
+		Nodes: make(map[[2]string]bool, len(places)), Doubts: l.doubts, WholeAt: before.WholeAt,
+		Identified: l.identified, Alone: l.alone, Since: before.At,
+	}
 	for _, p := range places {
 		part.Nodes[[2]string{p.cluster, p.node}] = true
 	}
@@ -386,7 +402,9 @@ func (l *pass) drop(places []place) {
 		}
 		if c, known := l.before.Cluster[p.cluster]; known {
 			if old, known := c.Node[p.node]; known {
-				c.Node[p.node] = topology.Node{Name: old.Name, UUID: old.UUID, Series: old.Series, LastSeen: old.LastSeen}
+				c.Node[p.node] = topology.Node{
+					Name: old.Name, UUID: old.UUID, Series: old.Series, Identity: old.Identity, LastSeen: old.LastSeen,
+				}
 			}
 		}
 	}

@@ -139,16 +139,17 @@ func List(ctx context.Context, q store.Querier, of Key, page paging.Page) ([]*Ap
 	if err != nil {
 		return nil, err
 	}
-	apps := make([]*App, 0, len(rows))
-	for _, r := range rows {
-		a, err := application.Get(ctx, q, r.ID)
-		if problem.KindOf(err) == problem.NotFound {
-			continue // it went meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		apps = append(apps, &App{Key: Key{r.Namespace, r.Name}, Application: a})
+	ids, keys := make([]uuid.UUID, len(rows)), make(map[uuid.UUID]Key, len(rows))
+	for i, r := range rows {
+		ids[i], keys[r.ID] = r.ID, Key{r.Namespace, r.Name}
+	}
+	found, err := application.These(ctx, q, ids) // without what went meanwhile
+	if err != nil {
+		return nil, err
+	}
+	apps := make([]*App, len(found))
+	for i, a := range found {
+		apps[i] = &App{Key: keys[a.ID], Application: a}
 	}
 	return apps, nil
 }

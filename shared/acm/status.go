@@ -80,44 +80,77 @@ where t.cluster || '/' || t.node = any($1)`
 
 // StatusOf tells how the application fares.
 func StatusOf(ctx context.Context, q store.Querier, a *application.Application) (Status, error) {
-	s := summary(a)
+	all, err := StatusesOf(ctx, q, []*application.Application{a})
+	if err != nil {
+		return Status{}, err
+	}
+	return all[0], nil
+}
+
+// StatusesOf tells how each of the applications fares; the nodes of all are read at once.
+func StatusesOf(ctx context.Context, q store.Querier, apps []*application.Application) ([]Status, error) {
+	all, places := make([]Status, len(apps)), map[string]bool{}
+	for i, a := range apps {
+		all[i] = summary(a)
+		for place := range placesOf(a) {
+			places[place] = true
+		}
+	}
+	if len(places) == 0 {
+		return all, nil
+	}
+	nodes, err := store.Collect(ctx, q, "read the nodes of applications", pgx.RowToStructByName[seen], selectNodes,
+		slices.Sorted(maps.Keys(places)))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(nodes, func(a, b seen) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Cluster, b.Cluster)) })
+	pods := map[string][]pod{} // by application, component and place
+	for _, n := range nodes {
+		var on map[string]topology.Pod
+		if len(n.Pods) > 0 {
+			if err := json.Unmarshal(n.Pods, &on); err != nil {
+				return nil, fmt.Errorf("pods of %s: %w", n.Node, err)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(on)) {
+			for of, w := range on[id].Workload {
+				key := podKey(of, w.AppComponent, n.Cluster+"/"+n.Node)
+				pods[key] = append(pods[key], podOf(on[id]))
+			}
+		}
+	}
+	for i, a := range apps {
+		here := placesOf(a)
+		if len(here) == 0 {
+			continue
+		}
+		for _, n := range nodes {
+			if here[n.Cluster+"/"+n.Node] {
+				all[i].NodeMetrics = append(all[i].NodeMetrics, NodeMetric{
+					NodeName: n.Node, AvgNodeCPU: text(n.CPU), AvgNodeMemory: text(n.Memory), AvgNodeEnergy: text(n.Watts),
+					AvgNodeFailure: text(n.Failure),
+				})
+			}
+		}
+		all[i].AppMetrics = metricsOf(a, pods)
+	}
+	return all, nil
+}
+
+// placesOf are the nodes where parts of the application are meant to run.
+func placesOf(a *application.Application) map[string]bool {
 	places := map[string]bool{}
 	for _, j := range a.Jobs {
 		if j.Live() && j.Placed() {
 			places[j.Target.String()] = true
 		}
 	}
-	if len(places) == 0 {
-		return s, nil
-	}
-	nodes, err := store.Collect(ctx, q, "read the nodes of the application", pgx.RowToStructByName[seen], selectNodes,
-		slices.Sorted(maps.Keys(places)))
-	if err != nil {
-		return s, err
-	}
-	pods := map[string][]pod{} // by component and place
-	for _, n := range nodes {
-		s.NodeMetrics = append(s.NodeMetrics, NodeMetric{
-			NodeName: n.Node, AvgNodeCPU: text(n.CPU), AvgNodeMemory: text(n.Memory), AvgNodeEnergy: text(n.Watts),
-			AvgNodeFailure: text(n.Failure),
-		})
-		var all map[string]topology.Pod
-		if len(n.Pods) > 0 {
-			if err := json.Unmarshal(n.Pods, &all); err != nil {
-				return s, fmt.Errorf("pods of %s: %w", n.Node, err)
-			}
-		}
-		for _, id := range slices.Sorted(maps.Keys(all)) {
-			p := all[id]
-			if w, ours := p.Workload[a.ID.String()]; ours {
-				key := w.AppComponent + "\n" + n.Cluster + "/" + n.Node
-				pods[key] = append(pods[key], podOf(p))
-			}
-		}
-	}
-	slices.SortFunc(s.NodeMetrics, func(a, b NodeMetric) int { return cmp.Compare(a.NodeName, b.NodeName) })
-	s.AppMetrics = metricsOf(a, pods)
-	return s, nil
+	return places
+}
+
+func podKey(application, component, place string) string {
+	return application + "\n" + component + "\n" + place
 }
 
 // summary is the first line: what the application waits for is a warning, what failed an error.
@@ -164,7 +197,7 @@ func metricsOf(a *application.Application, pods map[string][]pod) AppMetrics {
 			continue
 		}
 		entry := ServiceMetric{ServiceName: j.Component, NodeName: j.Target.Node, ClusterName: j.Target.Cluster}
-		running := pods[j.Component+"\n"+j.Target.String()]
+		running := pods[podKey(a.ID.String(), j.Component, j.Target.String())]
 		if len(running) == 0 {
 			m.ServiceMetrics = append(m.ServiceMetrics, entry)
 		}

@@ -26,6 +26,8 @@ a.created_at, a.updated_at, a.unwatched, a.unwatched_at, a.away`
 const (
 	selectOne = `select ` + columns + ` from applications a where a.id = $1 and a.deleted_at is null`
 
+	selectThese = `select ` + columns + ` from applications a where a.id = any($1) and a.deleted_at is null`
+
 	// No stronger a lock: a report that holds its job may insert a clean-up, which refers to the application, and the
 	// two would deadlock.
 	selectOneForUpdate = selectOne + ` for no key update`
@@ -73,6 +75,30 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Application, erro
 	}
 	a.Jobs, err = job.OfApplications(ctx, q, a.ID)
 	return a, err
+}
+
+// These returns those of the applications that there are, in the order of the ids, with their jobs, which have no manifests.
+func These(ctx context.Context, q store.Querier, ids []uuid.UUID) ([]*Application, error) {
+	found, err := many(ctx, q, selectThese, ids)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	by := make(map[uuid.UUID]*Application, len(found))
+	for _, a := range found {
+		by[a.ID] = a
+	}
+	found = found[:0]
+	for _, id := range ids {
+		if a := by[id]; a != nil {
+			found = append(found, a)
+		}
+	}
+	return found, job.EachOfApplications(ctx, q, ids, true, func(j *job.Job) bool {
+		if a := by[j.ApplicationID]; a != nil {
+			a.Jobs = append(a.Jobs, j)
+		}
+		return true
+	})
 }
 
 // Lock returns the application with its jobs, without clean-ups, and locks both for this transaction.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/acm"
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/paging"
@@ -35,13 +36,17 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	known := make([]*application.Application, len(apps))
+	for i, a := range apps {
+		known[i] = a.Application
+	}
+	all, err := acm.StatusesOf(r.Context(), f.db, known)
+	if err != nil {
+		return err
+	}
 	objects := make([]object, len(apps))
 	for i, a := range apps {
-		status, err := acm.StatusOf(r.Context(), f.db, a.Application)
-		if err != nil {
-			return err
-		}
-		if objects[i].fields, err = a.Object(status); err != nil {
+		if objects[i].fields, err = a.Object(all[i]); err != nil {
 			return err
 		}
 		objects[i].at = paging.Cursor{At: a.Application.CreatedAt, ID: a.Application.ID}

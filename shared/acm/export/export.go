@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/acm"
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/codecoapp"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
 	"github.com/littoral-project/littoral/shared/netma/links"
@@ -92,7 +93,15 @@ func (s *samples) apps(ctx context.Context, q store.Querier, portable map[[2]str
 	if err != nil {
 		return err
 	}
-	for _, app := range apps {
+	known := make([]*application.Application, len(apps))
+	for i, app := range apps {
+		known[i] = app.Application
+	}
+	all, err := acm.StatusesOf(ctx, q, known)
+	if err != nil {
+		return err
+	}
+	for i, app := range apps {
 		of := []string{app.Key.Namespace, app.Key.Name}
 		l := codecoapp.LevelsOf([]byte(app.Application.Descriptor))
 		s.add("codeco_app_qos_level", l.QoS, of...)
@@ -112,10 +121,7 @@ func (s *samples) apps(ctx context.Context, q store.Querier, portable map[[2]str
 		}
 		s.add("codeco_app_requested_cpu_cores", cpu, of...)
 		s.add("codeco_app_requested_memory_bytes", memory, of...)
-		status, err := acm.StatusOf(ctx, q, app.Application)
-		if err != nil {
-			return err
-		}
+		status := &all[i]
 		s.add("codeco_app_cpu_cores", number(status.AppMetrics.AvgAppCPU), of...)
 		s.add("codeco_app_memory_bytes", number(status.AppMetrics.AvgAppMemory), of...)
 		var least *float64

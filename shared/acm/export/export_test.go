@@ -10,17 +10,20 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/acm"
 	"github.com/littoral-project/littoral/shared/acm/export"
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/codecoapp"
 	"github.com/littoral-project/littoral/shared/mdm"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
 	"github.com/littoral-project/littoral/shared/netma/view"
 	"github.com/littoral-project/littoral/shared/otlp"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/pdlc/awareness"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -162,6 +165,65 @@ func renamed(got map[string]float64) map[string]float64 {
 		out[strings.Replace(k, "refused_values codeco_", "refused_values ", 1)] = v
 	}
 	return out
+}
+
+// counted counts statements.
+type counted struct {
+	store.Querier
+	n int
+}
+
+func (c *counted) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.n++
+	return c.Querier.Query(ctx, sql, args...)
+}
+
+// TestMoreApplicationsTakeNoMoreStatements: and each has its own place and pods.
+func TestMoreApplicationsTakeNoMoreStatements(t *testing.T) {
+	t.Parallel()
+	db, _ := world(t)
+	statements := func() int {
+		c := &counted{Querier: db}
+		_, err := export.Samples(t.Context(), c, &view.Cache{})
+		require.NoError(t, err)
+		return c.n
+	}
+	statements() // what the network keeps is read once
+	before := statements()
+	for i := range 3 {
+		name := fmt.Sprintf("camera%d", i)
+		text := strings.Replace(camera, "name: camera", "name: "+name, 1)
+		parsed, err := codecoapp.Parse([]byte(text))
+		require.NoError(t, err)
+		var app *acm.App
+		require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			created, err := acm.Create(ctx, tx, acm.Document{Key: acm.Key{Namespace: "plant", Name: name}, Text: []byte(text), Parsed: parsed},
+				acm.Settings{LostAfter: time.Minute, Caller: "anna"})
+			app = created
+			return err
+		}))
+		_, err = db.Exec(t.Context(), `update jobs set cluster = 'site', node = $2, orchestrator = 'kubernetes' where application_id = $1`,
+			app.Application.ID, fmt.Sprintf("e%d", 1+i%2))
+		require.NoError(t, err)
+	}
+	require.Equal(t, before, statements())
+	apps, err := acm.List(t.Context(), db, acm.Key{}, paging.Page{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, apps, 4)
+	known := make([]*application.Application, len(apps))
+	for i := range apps {
+		known[i] = apps[i].Application
+	}
+	all, err := acm.StatusesOf(t.Context(), db, known)
+	require.NoError(t, err)
+	for i, a := range known {
+		alone, err := acm.StatusOf(t.Context(), db, a)
+		require.NoError(t, err)
+		require.Equal(t, alone, all[i])
+		require.Len(t, all[i].NodeMetrics, 1)
+	}
+	require.Equal(t, "0.5", all[0].AppMetrics.AvgAppCPU)
+	require.Empty(t, all[1].AppMetrics.AvgAppCPU, "it shares a node, not a pod")
 }
 
 // TestFailuresOfNodesAreInTheStatus: as far as PDLC has observed them lately.

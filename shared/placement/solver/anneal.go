@@ -30,7 +30,11 @@ type annealing struct {
 	warm    float64   // the temperature at first
 	likely  [][]int32 // candidates of each component, the most promising first
 	random  uint64
-	former  []int32 // memory for a step: the routes before it
+	bonds   []float64 // of each pair, how likely its ends move together
+	moved   []int32   // memory for a step: what moves, where to, and where and by which routes it was
+	target  []int32
+	homes   []int32
+	former  []int32
 
 	best    float64
 	found   bool
@@ -40,11 +44,13 @@ type annealing struct {
 
 // Effort of an annealing.
 const (
-	stepWork  = 12     // work units of a step
-	stepsEach = 12_000 // most steps for each component
-	stepsPair = 600    // and for each pair of components, where they are few
-	adapt     = 500    // steps between changes of the temperature
-	missing   = 2.0    // overload that a channel without a route counts as at first, beside its bandwidth
+	stepWork  = 12    // work units of a step
+	stepsEach = 8_000 // most steps for each component
+	stepsPair = 600   // and for each pair of components, where they are few
+	adapt     = 500   // steps between changes of the temperature
+	together  = 30    // percent of the steps that move what has to stay together
+	looked    = 32    // most nodes of a site at which such a step looks, for each component
+	missing   = 2.0   // overload that a channel without a route counts as at first, beside its bandwidth
 )
 
 // anneal improves the solution within some work, of which a walk takes less where that cools slowly enough.
@@ -60,7 +66,17 @@ func (s *State) anneal(j *joint, sol *Solution, work int64) {
 		return
 	}
 	steps := min(work/stepWork, min(stepsEach, stepsPair*int64(len(j.comps)))*int64(len(j.comps)))
-	a.walk(steps, func() bool { return a.found && m.rounded(sol.Bound) <= a.best+slack(a.best) })
+	if j.settled {
+		steps /= settledPart
+	}
+	done := func() bool { return a.found && m.rounded(sol.Bound) <= a.best+slack(a.best) }
+	a.walk(steps*3/4, done)
+	if !done() && !j.settled {
+		// What a walk ends with is often worth more than any plan and overloads a little: that gets dear, and there is some warmth again.
+		a.warm, a.penalty = 0.12*a.scale, 1.5*a.scale
+		a.recount()
+		a.walk(steps/4, done)
+	}
 	s.work += steps * stepWork
 	if a.found {
 		a.restore(s, a.bestAt, a.bestVia)
@@ -124,12 +140,17 @@ func (a *annealing) begin(sol *Solution) bool {
 		scale += m.ClassOf(j.comps[i]).most
 	}
 	a.scale = max(scale/float64(len(j.comps)), 1e-9)
+	a.bond()
 	a.warm, a.penalty = 0.3*a.scale, 0.3*a.scale
 	if j.settled { // a move costs more than it can bring, and is better than what overloads
 		a.warm, a.penalty = 0.06*(a.scale+m.MoveCost), a.scale+m.MoveCost
 	}
 	for i, c := range j.comps {
-		if n := sol.At[c]; n >= 0 && j.gain[i][n] > none {
+		n := sol.At[c]
+		if home := m.Components[c].Home; j.settled && len(home) > 0 && !(n >= 0 && m.IsHome(c, n)) {
+			n = home[0]
+		}
+		if n >= 0 && j.gain[i][n] > none && a.allowed(int32(i), n) {
 			a.put(int32(i), n)
 		}
 	}
@@ -149,6 +170,28 @@ func (a *annealing) begin(sol *Solution) bool {
 		a.best = math.Inf(-1)
 	}
 	return true
+}
+
+// bond says for each pair how few pairs of sites it allows.
+func (a *annealing) bond() {
+	j := a.j
+	for k := range j.pairs {
+		ch := &a.m.Channels[j.pairs[k].channel]
+		all, allowed := 0, 0
+		for w := range j.ways {
+			if w/j.sites == w%j.sites || len(j.at[w/j.sites]) == 0 || len(j.at[w%j.sites]) == 0 {
+				continue
+			}
+			all++
+			for r := range j.ways[w] {
+				if ch.Allows(j.ways[w][r].route) {
+					allowed++
+					break
+				}
+			}
+		}
+		a.bonds = append(a.bonds, 1-float64(allowed)/float64(max(1, all)))
+	}
 }
 
 func (a *annealing) next() uint64 {
@@ -182,13 +225,19 @@ func (a *annealing) walk(steps int64, done func() bool) {
 	}
 }
 
-// step tries one move: a component to a promising place, to one of its partners, or two that change places.
+// step tries one move: a component to a promising place or to one of its partners, two that change places, or components that
+// have to stay together to another site, perhaps in exchange for those that one of them meets there.
 func (a *annealing) step(warm float64) {
 	j, m := a.j, a.m
 	i := int32(a.below(len(j.comps)))
 	c := j.comps[i]
 	home := a.at[c]
 	before := a.energy()
+	a.moved, a.target = append(a.moved[:0], i), a.target[:0]
+	if len(a.bonds) > 0 && a.below(100) < together {
+		a.stepTogether(i, before, warm)
+		return
+	}
 	kind := a.below(16)
 	other := int32(-1)
 	var to int32
@@ -219,51 +268,160 @@ func (a *annealing) step(warm float64) {
 		to = a.at[j.comps[other]]
 	case kind < 8:
 		site := j.at[m.Nodes[home].Site]
-		to = site[a.below(len(site))]
+		if to = site[a.below(len(site))]; j.settled && a.below(2) == 0 {
+			to = home // by other routes, perhaps
+		}
 	default:
 		u := a.part()
 		to = a.likely[i][int(u*u*u*float64(len(a.likely[i])))]
 	}
-	if to == home || j.gain[i][to] == none || (other >= 0 && j.gain[other][home] == none) {
+	if to == home && (!j.settled || other >= 0) || j.gain[i][to] == none || (other >= 0 && j.gain[other][home] == none) {
 		return
 	}
-	routes := append(a.former[:0], a.routes(i)...)
-	at := len(routes)
+	a.target = append(a.target, to)
 	if other >= 0 {
-		routes = append(routes, a.routes(other)...)
+		a.moved, a.target = append(a.moved, other), append(a.target, home)
 	}
-	a.former = routes
-	a.take(i)
-	if other >= 0 {
-		a.take(other)
+	a.lift()
+	a.land(before, warm)
+}
+
+// stepTogether moves a component with those at its site that its channels hold there.
+func (a *annealing) stepTogether(i int32, before, warm float64) {
+	j, m := a.j, a.m
+	home := m.Nodes[a.at[j.comps[i]]].Site
+	u := a.part()
+	to := m.Nodes[a.likely[i][int(u*u*u*float64(len(a.likely[i])))]].Site
+	if to == home {
+		return
 	}
-	ok := a.allowed(i, to)
-	if ok {
-		a.put(i, to)
-		if other >= 0 {
-			if ok = a.allowed(other, home); ok {
-				a.put(other, home)
-			} else {
-				a.take(i)
-			}
+	a.grow(0)
+	first := len(a.moved)
+	if a.below(3) == 0 {
+		site := j.at[to]
+		if on := a.on[site[a.below(len(site))]]; len(on) > 0 {
+			a.moved = append(a.moved, on[a.below(len(on))])
+			a.grow(first)
 		}
 	}
-	if ok {
-		change := a.energy() - before
-		if change >= 0 || a.part() < math.Exp(change/warm) {
-			if a.faults == 0 && a.value > a.best+slack(a.best) {
-				a.remember()
+	a.lift()
+	for x, k := range a.moved {
+		if x < first {
+			a.target = append(a.target, a.roomiest(k, to))
+		} else {
+			a.target = append(a.target, a.roomiest(k, home))
+		}
+		n := a.target[x]
+		if n < 0 || !a.allowed(k, n) {
+			for y := range x {
+				a.take(a.moved[y])
 			}
+			a.backAll()
 			return
 		}
-		a.take(i)
-		if other >= 0 {
-			a.take(other)
+		a.put(k, n)
+	}
+	a.judge(before, warm)
+}
+
+// grow adds to what moves, from the one on, those of the same site that channels hold there: the fewer pairs of sites a channel
+// allows, the likelier.
+func (a *annealing) grow(from int) {
+	j, m := a.j, a.m
+	home := m.Nodes[a.at[j.comps[a.moved[from]]]].Site
+	for x := from; x < len(a.moved); x++ {
+		i := a.moved[x]
+		for _, e := range j.of[i] {
+			k := max(e, ^e)
+			partner := j.pairs[k].c
+			if partner == i {
+				partner = j.pairs[k].d
+			}
+			if m.Nodes[a.at[j.comps[partner]]].Site == home && !slices.Contains(a.moved, partner) && a.part() < a.bonds[k] {
+				a.moved = append(a.moved, partner)
+			}
 		}
 	}
-	a.back(i, home, routes[:at])
-	if other >= 0 {
-		a.back(other, to, routes[at:])
+}
+
+// roomiest returns the node of a site where a component that was taken is worth most, less the penalty for what it overloads.
+func (a *annealing) roomiest(i, site int32) int32 {
+	j, m := a.j, a.m
+	best, most := int32(-1), none
+	demand := m.ClassOf(j.comps[i]).Demand
+	nodes := j.at[site]
+	if len(nodes) > looked { // some of them, others the next time
+		from := a.below(len(nodes) - looked + 1)
+		nodes = nodes[from : from+looked]
+	}
+	for _, n := range nodes {
+		v := j.gain[i][n]
+		if v == none {
+			continue
+		}
+		for _, d := range demand {
+			k := int(n)*m.Dims + d.Dim
+			v -= j.y[k] * float64(d.Amount) / j.units[d.Dim]
+			if left := m.Free[k] - a.load[k]; left < d.Amount {
+				v -= a.penalty * float64(d.Amount-max(0, left)) / j.units[d.Dim]
+			}
+		}
+		if v > most {
+			best, most = n, v
+		}
+	}
+	return best
+}
+
+// lift takes what moves, and keeps where it was and by which routes.
+func (a *annealing) lift() {
+	a.former, a.homes = a.former[:0], a.homes[:0]
+	for _, i := range a.moved {
+		a.homes = append(a.homes, a.at[a.j.comps[i]])
+		for _, e := range a.j.of[i] {
+			a.former = append(a.former, a.via[max(e, ^e)])
+		}
+	}
+	for _, i := range a.moved {
+		a.take(i)
+	}
+}
+
+// land puts what was lifted where it is to go, if that is allowed and it is worth it; else back.
+func (a *annealing) land(before, warm float64) {
+	for x, i := range a.moved {
+		if !a.allowed(i, a.target[x]) {
+			for y := range x {
+				a.take(a.moved[y])
+			}
+			a.backAll()
+			return
+		}
+		a.put(i, a.target[x])
+	}
+	a.judge(before, warm)
+}
+
+// judge keeps what has moved, or takes it back.
+func (a *annealing) judge(before, warm float64) {
+	change := a.energy() - before
+	if change >= 0 || a.part() < math.Exp(change/warm) {
+		if a.faults == 0 && a.value > a.best+slack(a.best) {
+			a.remember()
+		}
+		return
+	}
+	for _, i := range a.moved {
+		a.take(i)
+	}
+	a.backAll()
+}
+
+func (a *annealing) backAll() {
+	routes := a.former
+	for x, i := range a.moved {
+		a.back(i, a.homes[x], routes[:len(a.j.of[i])])
+		routes = routes[len(a.j.of[i]):]
 	}
 }
 
@@ -272,15 +430,6 @@ func (a *annealing) energy() float64 { return a.value - a.paid - a.penalty*a.ove
 func (a *annealing) remember() {
 	a.best, a.found = a.value, true
 	a.bestAt, a.bestVia = append(a.bestAt[:0], a.at...), append(a.bestVia[:0], a.via...)
-}
-
-// routes returns the routes of a component's channels.
-func (a *annealing) routes(i int32) []int32 {
-	out := make([]int32, 0, 8)
-	for _, e := range a.j.of[i] {
-		out = append(out, a.via[max(e, ^e)])
-	}
-	return out
 }
 
 // allowed reports whether a component without a place may be at the node by the rules that have no penalty.

@@ -39,7 +39,7 @@ type joint struct {
 	room   []float64   // of media, in units
 	work   int64
 
-	settled bool // most components may stay where they are, and do
+	settled bool // most components may stay where they are
 }
 
 // pair is a channel seen by the relaxation.
@@ -476,15 +476,8 @@ func (s *State) withChannels(sol *Solution, work int64) {
 		return
 	}
 	defer func() { s.work += j.work }()
-	// Where most may stay and do, only what cannot is looked at anew: a link that degrades does not cost a whole plan.
-	anew := 1
-	for _, c := range j.comps {
-		if n := sol.At[c]; n < 0 || !s.m.IsHome(c, n) {
-			anew++
-		}
-	}
-	if j.settled = 2*anew < len(j.comps); j.settled {
-		work = work * int64(anew) / int64(2*len(j.comps))
+	if j.settled = s.m.settled(); j.settled && able == sol.PlacedBound {
+		s.anneal(j, sol, work)
 	}
 	if sol.Placed < able && able == sol.PlacedBound {
 		s.anneal(j, sol, work/4)

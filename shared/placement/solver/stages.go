@@ -108,14 +108,20 @@ func (m *Model) solveWithin(orch int32, budget int64) Solution {
 		return sol
 	}
 	sol := Solution{Orchestrator: orch, PlacedBound: s.placedBound(), Bound: math.Inf(1)}
+	part := budget
+	if m.settled() {
+		part = min(budget/settledPart, max(leastSettled, eachSettled*int64(len(m.Components)*len(m.Nodes))))
+		s.budget = part
+	}
 	s.starts(&sol)
-	s.lagrangian(&sol, budget*3/8)
+	s.lagrangian(&sol, part*3/8)
 	s.resetTo(&sol)
 	if !sol.proven() {
 		s.improve()
 		sol.improveTo(s)
 	}
-	s.withChannels(&sol, budget)
+	s.budget = budget
+	s.withChannels(&sol, part)
 	sol.Exact = sol.proven()
 	if !sol.Exact && s.small() && len(m.Channels) == 0 {
 		s.budget = budget
@@ -130,6 +136,25 @@ func (m *Model) solveWithin(orch int32, budget int64) Solution {
 	}
 	sol.Work = s.work
 	return sol
+}
+
+// Work where a network's channels run already: only what cannot stay is looked at anew.
+const (
+	settledPart  = 16      // of the whole budget, at most this part
+	eachSettled  = 100     // and for each pair of component and node
+	leastSettled = 100_000 // but as much where these are few
+)
+
+// settled reports whether most components of a problem with channels may stay where they are: a link that degrades does not cost a
+// whole plan.
+func (m *Model) settled() bool {
+	stay := 0
+	for i := range m.Components {
+		if len(m.Components[i].Home) > 0 {
+			stay++
+		}
+	}
+	return len(m.Channels) > 0 && 2*stay > len(m.Components)
 }
 
 // proven reports whether the bounds leave nothing to gain.

@@ -87,6 +87,7 @@ type result struct {
 type again struct {
 	MS    float64 `json:"ms"`
 	Share float64 `json:"share"` // of the time of the first plan, in cpu
+	Work  float64 `json:"work"`  // as a share of that of the first plan
 	Moved int     `json:"moved"`
 	Gap   float64 `json:"gap"`
 }
@@ -98,7 +99,7 @@ func (r *result) String() string {
 		out += fmt.Sprintf(" best_known=%.6g short=%.2f%%", *r.Best, 100*r.Short)
 	}
 	if r.Again != nil {
-		out += fmt.Sprintf(" again_ms=%.1f share=%.1f%% moved=%d again_gap=%.2f%%", r.Again.MS, 100*r.Again.Share, r.Again.Moved, 100*r.Again.Gap)
+		out += fmt.Sprintf(" again_ms=%.1f share=%.1f%% work=%.1f%% moved=%d again_gap=%.2f%%", r.Again.MS, 100*r.Again.Share, 100*r.Again.Work, r.Again.Moved, 100*r.Again.Gap)
 	}
 	return out
 }
@@ -210,7 +211,7 @@ func (in *instance) degraded(plan placement.Plan, budget int64, runs int, cold f
 	if err != nil {
 		return nil, fmt.Errorf("after a medium has become narrower: %w", err)
 	}
-	return &again{ms, cpu / cold, moves(second), second.Gap}, nil
+	return &again{ms, cpu / cold, float64(second.Work) / float64(plan.Work), moves(second), second.Gap}, nil
 }
 
 // problem makes one network node of each cluster, and two of its local network: in and out, so that a path crosses the

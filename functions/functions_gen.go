@@ -110,6 +110,7 @@ import (
 	mdmfreshness "github.com/littoral-project/littoral/functions/mdm/freshness"
 	mdmhome "github.com/littoral-project/littoral/functions/mdm/home"
 	mdmnodelist "github.com/littoral-project/littoral/functions/mdm/node-list"
+	mdmobjectapply "github.com/littoral-project/littoral/functions/mdm/object-apply"
 	mdmobserve "github.com/littoral-project/littoral/functions/mdm/observe"
 	mdmpath "github.com/littoral-project/littoral/functions/mdm/path"
 	mdmpublish "github.com/littoral-project/littoral/functions/mdm/publish"
@@ -380,6 +381,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/mdm-freshness":                       function.NewEntry("mdm-freshness", mdmfreshness.Spec, mdmfreshness.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-home":                            function.NewEntry("mdm-home", mdmhome.Spec, mdmhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-node-list":                       function.NewEntry("mdm-node-list", mdmnodelist.Spec, mdmnodelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-object-apply":                    function.NewEntry("mdm-object-apply", mdmobjectapply.Spec, mdmobjectapply.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-observe":                         function.NewEntry("mdm-observe", mdmobserve.Spec, mdmobserve.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-path":                            function.NewEntry("mdm-path", mdmpath.Spec, mdmpath.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-publish":                         function.NewEntry("mdm-publish", mdmpublish.Spec, mdmpublish.New),

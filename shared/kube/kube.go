@@ -256,7 +256,20 @@ func (d *decoder) decode(text string) []byte {
 func Each(
 	ctx context.Context, r dynamic.ResourceInterface, selector string, do func(*unstructured.Unstructured),
 ) error {
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageLimit}
+	return Pages(ctx, r, metav1.ListOptions{LabelSelector: selector}, func(page *unstructured.UnstructuredList) error {
+		for i := range page.Items {
+			do(&page.Items[i])
+		}
+		return nil
+	})
+}
+
+// Pages calls do for every page of what the options select, in the same way. The resource version of a page is that of the
+// cluster at which it was so.
+func Pages(
+	ctx context.Context, r dynamic.ResourceInterface, options metav1.ListOptions, do func(*unstructured.UnstructuredList) error,
+) error {
+	options.Limit = pageLimit
 	for {
 		list, err := r.List(ctx, options)
 		var expired apierrors.APIStatus
@@ -267,8 +280,8 @@ func Each(
 		if err != nil {
 			return err
 		}
-		for i := range list.Items {
-			do(&list.Items[i])
+		if err := do(list); err != nil {
+			return err
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
 			return nil

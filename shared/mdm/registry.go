@@ -34,7 +34,7 @@ const (
 	Unheard = "Unheard" // registered, and nothing has come
 	Healthy = "Healthy"
 	Silent  = "Silent"  // for three times the interval it named
-	Failing = "Failing" // what came last was refused
+	Failing = "Failing" // what came last was refused, or one of ours could not look
 )
 
 const (
@@ -90,6 +90,14 @@ func Register(ctx context.Context, tx *store.Tx, c Connector) (*Connector, error
 func Introduce(ctx context.Context, q store.Querier, c Connector, heard bool) error {
 	if _, err := q.Exec(ctx, introduceConnector, c.ID, c.Type, c.Name, c.Interval, heard); err != nil {
 		return fmt.Errorf("introduce connector: %w", err)
+	}
+	return nil
+}
+
+// Hindered notes that a connector of ours could not look, and why.
+func Hindered(ctx context.Context, q store.Querier, c Connector, why error) error {
+	if _, err := q.Exec(ctx, countRefusal, c.ID, c.Type, problem.Brief(why.Error(), maxText)); err != nil {
+		return fmt.Errorf("count refusal: %w", err)
 	}
 	return nil
 }

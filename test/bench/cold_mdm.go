@@ -30,6 +30,12 @@ var metadataCases = map[string]maker{
 	"mdm-observe":        tick,
 	"mdm-datasets":       tick,
 	"mdm-freshness":      tick,
+	"mdm-object-apply": func(ctx context.Context, _ *scene) (ask, error) {
+		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{
+			"kind": "Pod", "metadata": map[string]any{"namespace": "default", "name": "bench"},
+		})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
 	"mdm-follow": func(ctx context.Context, s *scene) (ask, error) {
 		body, err := event(ctx, events.ApplicationPlaced, s.running.ID, events.Application{ID: uuid.MustParse(s.running.ID), Name: "running"})
 		return ask{method: http.MethodPost, path: "/", body: body}, err

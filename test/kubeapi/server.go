@@ -1,6 +1,6 @@
 // Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
 // documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
-// finalizers, terminating namespaces, label selectors, lists by pages that expire, metadata-only lists, unknown kinds,
+// finalizers, terminating namespaces, label selectors, names as field selectors, lists by pages that expire, metadata-only lists, unknown kinds,
 // server-side apply with field managers and conflicts, quotas by refusal. Work plays the controllers of one cluster,
 // Agent the agent of Open Cluster Management between two.
 //
@@ -428,6 +428,9 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 		if key, value, set := strings.Cut(selector, "="); set && s.objects[path].GetLabels()[key] != value {
 			continue
 		}
+		if name, set := strings.CutPrefix(h.URL.Query().Get("fieldSelector"), "metadata.name="); set && path[at+1:] != name {
+			continue
+		}
 		paths = append(paths, path)
 	}
 	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
@@ -635,6 +638,7 @@ func (s *Server) remove(r request, body []byte) (*Object, error) {
 }
 
 func (s *Server) forget(path string) {
+	s.version++ // a deletion is a change too
 	delete(s.objects, path)
 	delete(s.managers, path)
 }

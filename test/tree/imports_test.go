@@ -102,7 +102,7 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
 					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/handover/records", "shared/icosshell",
-					"shared/linking/serve", "shared/listing", "shared/logs/ask", "shared/netma/serve", "shared/orchestrator/deploy",
+					"shared/linking/serve", "shared/listing", "shared/logs/ask", "shared/mdm/cluster", "shared/netma/serve", "shared/orchestrator/deploy",
 					"shared/revise", "shared/swm/cluster", "shared/swm/serve", "shared/wake",
 				}, p.folder())
 			}
@@ -180,6 +180,7 @@ var direct = map[string][]string{
 	"shared/objects/objectstest":          {"github.com/stretchr/testify"},
 	"shared/objects/s3":                   {"github.com/aws/aws-sdk-go-v2"},
 	"shared/objects/s3/s3test":            {"github.com/stretchr/testify"},
+	"shared/watched":                      {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/wake":                         {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/orchestrator/deploy":          {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
@@ -192,6 +193,7 @@ var direct = map[string][]string{
 	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},
 	"shared/linking":                      {"github.com/jackc/pgx/v5"},
 	"shared/mdm":                          {"github.com/jackc/pgx/v5"},
+	"shared/mdm/cluster":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/mdm/connect":                  {"github.com/jackc/pgx/v5"},
 	"shared/mdm/cypher":                   {"github.com/jackc/pgx/v5"},
 	"shared/mdm/schema":                   {"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"},

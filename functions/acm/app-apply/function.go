@@ -4,7 +4,6 @@ package appapply
 import (
 	"context"
 	"errors"
-	"slices"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/watched"
 )
 
 // Spec declares the function.
@@ -46,26 +46,18 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{env.DB, in, o}, errors.Join(failed, err)
 }
 
-// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do. A tick looks at all
-// objects: a source tells nothing of what happened before it watched, and Knative starts it again with each new namespace.
+// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
-	if e.Type() == events.Tick {
-		return f.all(ctx)
+	if f.objects == nil {
+		return nil
 	}
-	about, err := events.Data[struct {
-		Metadata struct{ Namespace, Name string } `json:"metadata"`
-	}](e)
-	if err != nil || f.objects == nil {
-		return err
-	}
-	return f.carry(ctx, acm.Key{Namespace: about.Metadata.Namespace, Name: about.Metadata.Name})
+	return watched.Work(ctx, e, func(ctx context.Context, o watched.Object) error {
+		return f.carry(ctx, acm.Key{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name})
+	}, f.all)
 }
 
 // all carries over every object that there is, and removes what ran for those that are gone.
 func (f *Function) all(ctx context.Context) error {
-	if f.objects == nil {
-		return nil
-	}
 	there, err := f.objects.Keys(ctx)
 	if err != nil {
 		return problem.Wrap(problem.Unavailable, err, "%v", err)
@@ -74,16 +66,7 @@ func (f *Function) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range known {
-		if !slices.Contains(there, key) {
-			there = append(there, key)
-		}
-	}
-	var failed []error
-	for _, key := range there {
-		failed = append(failed, f.carry(ctx, key))
-	}
-	return errors.Join(failed...)
+	return watched.Each(ctx, there, known, f.carry)
 }
 
 // carry does with an object's application what was done with the object.

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/cluster"
+	"github.com/littoral-project/littoral/shared/watched"
 )
 
 // Spec declares the function.
@@ -40,13 +41,23 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{env.DB, o}, err
 }
 
-// Work looks at the overlay as it is now, not as it was at the event; at a tick at all of them, since a source tells nothing of what
-// happened before it watched. Done again, it stores the same. What one that is gone said grows old.
+// Work looks at the overlay as it is now, not as it was at the event. Done again, it stores the same. What one that is gone said
+// grows old.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if f.overlays == nil {
 		return nil
 	}
-	all, err := f.look(ctx, e)
+	return watched.Work(ctx, e, func(ctx context.Context, o watched.Object) error {
+		all, err := f.overlays.One(ctx, o.Metadata.Namespace, o.Metadata.Name)
+		return f.save(ctx, all, err)
+	}, func(ctx context.Context) error {
+		all, err := f.overlays.All(ctx)
+		return f.save(ctx, all, err)
+	})
+}
+
+// save takes over what was read.
+func (f *Function) save(ctx context.Context, all []links.Measurement, err error) error {
 	if err != nil {
 		return problem.Wrap(problem.Unavailable, err, "%v", err)
 	}
@@ -59,17 +70,4 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 		}
 		return state.Save(ctx, tx, all)
 	})
-}
-
-func (f *Function) look(ctx context.Context, e cloudevents.Event) ([]links.Measurement, error) {
-	if e.Type() == events.Tick {
-		return f.overlays.All(ctx)
-	}
-	about, err := events.Data[struct {
-		Metadata struct{ Namespace, Name string } `json:"metadata"`
-	}](e)
-	if err != nil {
-		return nil, err
-	}
-	return f.overlays.One(ctx, about.Metadata.Namespace, about.Metadata.Name)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -18,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/swm/groups"
 	"github.com/littoral-project/littoral/shared/swm/serve"
 	"github.com/littoral-project/littoral/shared/swm/topologies"
+	"github.com/littoral-project/littoral/shared/watched"
 )
 
 const (
@@ -62,27 +62,18 @@ func New(env *function.Env) (*Function, error) {
 	return f, errors.Join(err, env.Config(&f.options))
 }
 
-// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do. A tick looks at all
-// objects: a source tells nothing of what happened before it watched, and Knative starts it again with each new namespace.
+// Work looks at the object as it is now, not as it was at the event. Done again, it finds nothing to do.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
-	if e.Type() == events.Tick {
-		return f.all(ctx)
+	if f.cluster == nil {
+		return nil
 	}
-	about, err := events.Data[struct {
-		Kind     groups.Kind                      `json:"kind"`
-		Metadata struct{ Namespace, Name string } `json:"metadata"`
-	}](e)
-	if err != nil || f.cluster == nil {
-		return err
-	}
-	return f.carry(ctx, groups.Key{Kind: about.Kind, Namespace: about.Metadata.Namespace, Name: about.Metadata.Name})
+	return watched.Work(ctx, e, func(ctx context.Context, o watched.Object) error {
+		return f.carry(ctx, groups.Key{Kind: groups.Kind(o.Kind), Namespace: o.Metadata.Namespace, Name: o.Metadata.Name})
+	}, f.all)
 }
 
 // all takes every object that there is, and forgets those that are gone.
 func (f *Function) all(ctx context.Context) error {
-	if f.cluster == nil {
-		return nil
-	}
 	there, err := f.cluster.Keys(ctx, kinds...)
 	if err != nil {
 		return problem.Wrap(problem.Unavailable, err, "%v", err)
@@ -100,16 +91,7 @@ func (f *Function) all(ctx context.Context) error {
 			known = append(known, key)
 		}
 	}
-	for _, key := range known {
-		if !slices.Contains(there, key) {
-			there = append(there, key)
-		}
-	}
-	var failed []error
-	for _, key := range there {
-		failed = append(failed, f.carry(ctx, key))
-	}
-	return errors.Join(failed...)
+	return watched.Each(ctx, there, known, f.carry)
 }
 
 // carry takes an object as it is now.

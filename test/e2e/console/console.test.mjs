@@ -415,6 +415,57 @@ test("the graph of metadata shows what surrounds an entity", async (t) => {
   assert.deepEqual(page.complaints, []);
 });
 
+test("channels are shown with their ways, and why an end of one moved", async (t) => {
+  // The front fits on cloud-4 alone and the back not beside it, so the channel has to lead to another node of the cloud.
+  const needs = (cpu, more = "") => `podspec: {containers: [{name: c, image: "example/c:1", resources: {requests: {cpu: "${cpu}"}}}]}${more}`;
+  const network = (narrow) => `networkImplementation: CONSOLE\nnodes: [{name: cloud-1}, {name: cloud-2}, {name: cloud-4}]\nlinks: [${
+    ["cloud-1", "cloud-2"].flatMap((n) => [["cloud-4", n], [n, "cloud-4"]]).map(([source, target]) =>
+      `{source: ${source}, target: ${target}, capabilities: {bandWidthBits: ${target === narrow ? "5M" : "100M"}, latencyNanos: "2e6"}}`).join(", ")}]\n`;
+  t.after(async () => {
+    await api("admin", "DELETE", "/acm/apps/default/channelled");
+    for (const end = Date.now() + patience; Date.now() < end && (await api("admin", "DELETE", "/swm/topologies/console")).status === 409;) {
+      await new Promise((then) => setTimeout(then, 200)); // its application has to be gone
+    }
+  });
+  assert.equal((await api("admin", "PUT", "/swm/topologies/console", network())).status, 200);
+  const handed = await api("admin", "POST", "/acm/apps", `apiVersion: codeco.he-codeco.eu/v1alpha1
+kind: CodecoApp
+metadata: {name: channelled}
+spec:
+  performanceProfile: Greenness
+  codecoapp-msspec:
+  - serviceName: front
+    ${needs(20, "\n    serviceChannels:\n    - {channelName: frames, otherService: {serviceName: back}, advancedChannelSettings: {minBandwidth: 20M, maxDelay: 10e-3}}")}
+  - serviceName: back
+    ${needs(10)}
+`);
+  assert.equal(handed.status, 201, await handed.text());
+  let channel;
+  for (const end = Date.now() + patience; !channel?.path && Date.now() < end;) {
+    channel = (await (await api("viewer", "GET", "/swm/channels")).json()).find((c) => c.name === "frames");
+  }
+  assert.match(channel?.path ?? "nowhere", /^cloud-4-cloud-[12]$/);
+  const page = await open(t, "viewer", { bypassCSP: true });
+  await page.goto(`${server}/console/#/applications/${channel.application}/why`);
+  await page.getByRole("heading", { name: "Channels" }).waitFor();
+  const row = page.getByRole("row", { name: "frames" });
+  for (const text of [channel.path, "CONSOLE", "20 Mbit/s", "bears 10 ms"]) await row.getByText(text, { exact: true }).waitFor();
+  await row.getByRole("cell", { name: /^2 ms/ }).waitFor();
+
+  assert.equal((await api("admin", "PUT", "/swm/topologies/console", network(channel.path.slice(-"cloud-1".length)))).status, 200);
+  await page.getByRole("listitem").filter({ hasText: "because channel frames is out of QoS" }).filter({ hasText: "back on cloud/cloud-" }).waitFor();
+  await row.getByText(channel.path, { exact: true }).waitFor({ state: "detached" });
+  await page.evaluate(axe);
+  for (const [name, colorScheme, width] of [["light", "light", 1360], ["dark", "dark", 1360], ["tablet", "light", 820]]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 1180 });
+    await page.screenshot({ path: join(shots, `channels-${name}.png`) });
+    const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations);
+    assert.deepEqual(found.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id), [], name);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `it fits ${width}`);
+  }
+});
+
 test("controllers that the lighthouse knows are listed with their health", async (t) => {
   const registered = await fetch(`${server}/api/v3/controller/`, {
     method: "POST", body: JSON.stringify({ name: "harbour", address: "http://127.0.0.1:9" }),

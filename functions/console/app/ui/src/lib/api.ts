@@ -33,6 +33,7 @@ export type LogLine = Schemas["LogLine"];
 export type LogMove = Schemas["LogMove"];
 export type Suggestion = Schemas["Suggestion"];
 export type Link = Schemas["MeasuredLink"];
+export type Channel = Schemas["PlacedChannel"];
 
 /** Node and Cluster are the parts of the taxonomy that the console shows; numbers that nobody measured are missing. */
 export interface Node {
@@ -216,6 +217,7 @@ export const api = {
   metadata: () => call<MdmState>("/mdm/state"),
   entities: (type: string) => call<Entity[]>(`/mdm/graph/entity/type/${id(type)}?limit=1000`, { method: "POST", body: "{}" }),
   surroundings: (key: string, hops: number) => call<Surroundings>(`/mdm/graph/path/${id(key)}?hops=${hops}`),
+  channels: (key: string) => call<Channel[]>(`/swm/channels?app=${id(key)}`),
   links: () => call<Link[] | undefined>("/netma/links").then((l) => l ?? []),
   dead: () => call<DeadLetter[]>("/events/dead"),
   replay: (event: string) => call<unknown>(`/events/${id(event)}/replay`, { method: "POST" }),

@@ -16,6 +16,23 @@ export function bytes(v: number | undefined): string {
   return `${v >= 100 || i === 0 ? Math.round(v) : v.toFixed(1)} ${units[i]}`;
 }
 
+/** rate is a bandwidth in bits per second. */
+export function rate(v: number | undefined): string {
+  if (v === undefined) return "–";
+  const units = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+  let i = 0;
+  while (v >= 1000 && i < units.length - 1) {
+    v /= 1000;
+    i++;
+  }
+  return `${Number(v.toPrecision(3))} ${units[i]}`;
+}
+
+/** span is a time of so many nanoseconds. */
+export function span(v: number | undefined): string {
+  return v === undefined ? "–" : `${Number((v / 1e6).toPrecision(3))} ms`;
+}
+
 /** figure is a number in as few digits as tell it from its neighbours. */
 export function figure(v: number | null | undefined): string {
   if (v === null || v === undefined) return "–";

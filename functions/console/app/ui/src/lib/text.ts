@@ -171,7 +171,12 @@ export const text = {
     nowhere: (component: string, from: string) => `${component} has nowhere to go from ${from || "where it is"} as things are.`,
   },
   why: {
-    would: "Would fit if", plan: "Plan that",
+    would: "Would fit if", plan: "Plan that", preferred: "Preferred",
+  },
+  channels: {
+    title: "Channels", channel: "Channel", state: "State", network: "Network", way: "Way", asks: "Asks for", latency: "Latency",
+    inside: "within the node", most: (v: string) => `bears ${v}`, foreseen: (v: string) => `${v} foreseen`,
+    planned: "Plans, and what made them", because: (why: string) => `because ${why}`,
   },
   controllers: {
     lead: "Those that have registered at the lighthouse of this server, and what it found when it last asked them.",

@@ -1,4 +1,4 @@
-import{C as e,D as t,E as n,F as r,G as i,H as a,I as o,J as s,K as c,M as l,N as u,O as d,Q as f,R as p,U as m,V as h,W as g,Z as _,_ as v,b as y,d as b,et as x,g as S,i as C,k as w,l as ee,m as te,n as T,nt as ne,p as re,q as E,s as ie,t as D,u as ae,x as oe,z as O}from"./disclose-version-B9FZRe70.js";import{a as k,c as se,d as ce,f as A,i as le,l as ue,o as de,r as fe,s as pe,u as me}from"./index-DtCAtrQu.js";import{Descriptor as he}from"./descriptor-WYwHZrfb.js";var ge=[{name:`Component: one container`,yaml:`name: web
+import{C as e,D as t,E as n,F as r,G as i,H as a,I as o,J as s,K as c,M as l,N as u,O as d,Q as f,R as p,U as m,V as h,W as g,Z as _,_ as v,b as y,d as b,et as x,g as S,i as C,k as w,l as ee,m as te,n as T,nt as ne,p as re,q as E,s as ie,t as D,u as ae,x as oe,z as O}from"./disclose-version-B9FZRe70.js";import{a as k,c as se,d as ce,f as A,i as le,l as ue,o as de,r as fe,s as pe,u as me}from"./index-DFAKdNx_.js";import{Descriptor as he}from"./descriptor-WYwHZrfb.js";var ge=[{name:`Component: one container`,yaml:`name: web
 description: a web page
 components:
   - name: web

@@ -6435,7 +6435,7 @@ export interface components {
                 interval?: string;
                 /** @description How long it must be violated before it counts. */
                 pendingInterval?: string;
-                /** @description How far ahead a violation counts that the course of late leads to, such as 30m; its expression ends in a comparison with a number. */
+                /** @description How far ahead a violation counts that is foreseen, such as 30m: by a model of metrics export whose query is what is compared, without the matchers of the subject, while it beats the naive kinds and looks at least half as far ahead; else by the course of late. The expression ends in a comparison with a number. */
                 forecast?: string;
                 /** @description Its remediation is only suggested, until a person confirms it. */
                 confirm?: boolean;

@@ -35,6 +35,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/loopback"
 )
 
@@ -147,14 +148,9 @@ type uplink struct {
 
 func newUplink(t testing.TB) *uplink {
 	t.Helper()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	u := &uplink{Server: p}
+	u := &uplink{Server: prometheustest.New(t)}
 	server := httptest.NewServer(u)
-	t.Cleanup(func() {
-		server.Close()
-		require.NoError(t, p.Close())
-	})
+	t.Cleanup(server.Close)
 	u.URL = server.URL
 	return u
 }

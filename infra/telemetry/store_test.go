@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/config"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/loopback"
 )
 
@@ -25,15 +25,13 @@ import (
 // whose it is.
 func TestTheSiteIsAskedWhileTheUplinkIsAway(t *testing.T) {
 	t.Parallel()
-	engine, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
+	engine := prometheustest.New(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", engine.Handler())
 	mux.Handle("POST /api/v1/otlp/v1/metrics", engine.OTLPHandler())
 	free, err := loopback.Free(t.Context())
 	require.NoError(t, err)
 	w := newPipelineWith(t, func(s *Site) { s.Store, s.Retention, s.StoreMiB = free.String(), "6h", 100 })
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	ask := func(query string) []series {
 		resp, err := http.Get("http://" + w.site.Store + "/api/v1/query?query=" + url.QueryEscape(query))
 		require.NoError(t, err)

@@ -127,7 +127,7 @@ func modelOf(b *parser.BinaryExpr, ahead time.Duration) parser.Expr {
 	}
 	of := func(name string) parser.Expr {
 		matchers := append([]*labels.Matcher{
-			labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name), labels.MustNewMatcher(labels.MatchEqual, foretold.Query, query),
+			labels.MustNewMatcher(labels.MatchEqual, metricName, name), labels.MustNewMatcher(labels.MatchEqual, foretold.Query, query),
 		}, subject...)
 		return &parser.VectorSelector{Name: name, LabelMatchers: matchers}
 	}

@@ -35,6 +35,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/loopback"
 )
 
@@ -82,6 +83,7 @@ func TestTheCollectorTakesEveryConfiguration(t *testing.T) {
 			"everything": func(*Site) {},
 			"the least":  func(s *Site) { s.Logs, s.TokenFile, s.Tetragon = "", "", "" },
 			"no events":  func(s *Site) { s.Tetragon = "" },
+			"a store":    func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -94,6 +96,9 @@ func TestTheCollectorTakesEveryConfiguration(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(s.ServiceAccount, "ca.crt"), authority(t), 0o600))
 				change(&s)
 				for _, path := range write(t, s) {
+					if filepath.Base(path) == "prometheus.yaml" {
+						continue // not for a collector
+					}
 					command := exec.Command(binary, "validate", "--config", path)
 					command.Env = append(os.Environ(), "NODE_NAME=edge-1")
 					out, err := command.CombinedOutput()
@@ -116,8 +121,11 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 	t.Parallel()
 	s := site("moon")
 	s.Agent, s.Issuer, s.GRPC, s.QueueMiB = `a"b`, "id.example", "4317", 0
+	s.Store, s.Retention, s.StoreMiB = "9090", "long", 0
 	_, err := s.Files()
-	for _, part := range []string{`-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-grpc: "4317"`, `-queue-mib: 0`} {
+	for _, part := range []string{
+		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-grpc: "4317"`, `-queue-mib: 0`,
+	} {
 		require.ErrorContains(t, err, part)
 	}
 	var out bytes.Buffer
@@ -140,14 +148,9 @@ type uplink struct {
 
 func newUplink(t testing.TB) *uplink {
 	t.Helper()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	u := &uplink{Server: p}
+	u := &uplink{Server: prometheustest.New(t)}
 	server := httptest.NewServer(u)
-	t.Cleanup(func() {
-		server.Close()
-		require.NoError(t, p.Close())
-	})
+	t.Cleanup(server.Close)
 	u.URL = server.URL
 	return u
 }

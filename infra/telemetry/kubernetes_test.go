@@ -49,3 +49,37 @@ func TestWhatAClusterRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, files[2].Text, "secretName")
 }
+
+// TestAStoreOfACluster: the Prometheus that a cluster may have beside its gateway, with the configuration and limits of the options.
+func TestAStoreOfACluster(t *testing.T) {
+	t.Parallel()
+	s := site(Cluster)
+	s.Image, s.Store, s.Retention, s.StoreMiB = "registry.example/collector:1", "0.0.0.0:9090", "6h", 100
+	_, err := s.Files()
+	require.ErrorContains(t, err, "-store-image")
+	s.StoreImage = "registry.example/prometheus:3"
+	files, err := s.Files()
+	require.NoError(t, err)
+	require.Equal(t, "prometheus.yaml", files[2].Name)
+	var store appsv1.StatefulSet
+	var config corev1.ConfigMap
+	for document := range strings.SplitSeq(files[3].Text, "\n---\n") {
+		var kind struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
+		switch {
+		case kind.Kind == "ConfigMap":
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), &config))
+		case kind.Kind == "StatefulSet" && kind.Metadata.Name == "site-metrics":
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), &store))
+		case kind.Metadata.Name == "site-metrics":
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), &corev1.Service{}))
+		}
+	}
+	require.Equal(t, files[2].Text, config.Data["prometheus.yaml"])
+	require.Equal(t, s.StoreImage, store.Spec.Template.Spec.Containers[0].Image)
+	require.Subset(t, store.Spec.Template.Spec.Containers[0].Args, s.StoreArguments())
+	require.Contains(t, files[0].Text, "http://site-metrics:9090/api/v1/otlp/v1/metrics")
+}

@@ -46,6 +46,10 @@ func run(args []string, out, errOut io.Writer) error {
 	f.StringVar(&s.Containers, "containers", "/var/lib/docker/containers", "folder of the engine's json-file logs")
 	f.StringVar(&s.ServiceAccount, "service-account", "/var/run/secrets/kubernetes.io/serviceaccount", "of a cluster: folder of the pod's token")
 	f.StringVar(&s.Image, "image", "", "of a cluster: image with the collector; writes kubernetes.yaml as well")
+	f.StringVar(&s.Store, "store", "", "where a Prometheus at the site listens, which the gateway sends to as well: 127.0.0.1:9090, of a cluster 0.0.0.0:9090 (default: there is none)")
+	f.StringVar(&s.Retention, "store-retention", "6h", "how long it keeps series")
+	f.IntVar(&s.StoreMiB, "store-mib", 512, "the most that it keeps, in MiB")
+	f.StringVar(&s.StoreImage, "store-image", "", "of a cluster: image with Prometheus as its entry point")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

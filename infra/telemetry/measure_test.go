@@ -1,20 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
 // TestMeasured prints what the gateway takes, and holds it to order and number only: go test -v -run TestMeasured.
@@ -110,4 +117,85 @@ func size(t *testing.T, dir string) (total int64) {
 		return err
 	}))
 	return total
+}
+
+// TestWhatTheFilterSaves sends what the real leaf of this machine pushes through a gateway and through one without its filter, and
+// prints what goes over the uplink: go test -v -run TestWhatTheFilterSaves.
+func TestWhatTheFilterSaves(t *testing.T) {
+	t.Parallel()
+	with := newPipeline(t)
+	without := newPipelineWith(t, func(*Site) {})
+	without.end(os.Interrupt)
+	config, err := os.ReadFile(without.config)
+	require.NoError(t, err)
+	require.Contains(t, string(config), "filter/needed, ")
+	require.NoError(t, os.WriteFile(without.config, []byte(strings.ReplaceAll(string(config), "filter/needed, ", "")), 0o600))
+	without.start(t)
+
+	const pushes = 20
+	var mu sync.Mutex
+	var bodies [][]byte
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+			var z *gzip.Reader
+			if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+				body, err = io.ReadAll(z)
+			}
+		}
+		if request := pmetricotlp.NewExportRequest(); err == nil && request.UnmarshalJSON(body) == nil {
+			body, err = request.MarshalProto()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && len(bodies) < pushes {
+			bodies = append(bodies, body)
+		}
+	}))
+	t.Cleanup(sink.Close)
+	program := filepath.Join(t.TempDir(), "leaf")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../agents/leaf")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	leaf := exec.CommandContext(t.Context(), program, "serve", "--bind", "127.0.0.1:0", "--agent-id", "agent-ocm-1", "--agent-name", "ours",
+		"--orchestrator", "kubernetes", "--docker", "off", "--kubernetes", "off", "--node-exporter", "on", "--interval", "1s", "--otlp", sink.URL)
+	require.NoError(t, leaf.Start())
+	t.Cleanup(func() {
+		_ = leaf.Process.Kill()
+		_ = leaf.Wait() // it was killed
+	})
+	all := func() [][]byte {
+		mu.Lock()
+		defer mu.Unlock()
+		return bodies
+	}
+	with.eventually(t, "the leaf pushes", func() bool { return len(all()) == pushes })
+	values, kept := 0, 0
+	for _, body := range all() {
+		request := pmetricotlp.NewExportRequest()
+		require.NoError(t, request.UnmarshalProto(body))
+		values += request.Metrics().DataPointCount()
+	}
+	bytesOf := func(w *pipeline) int {
+		token := w.token(t)
+		w.uplink.mu.Lock()
+		before := w.uplink.bytes // what the gateway tells of itself
+		w.uplink.mu.Unlock()
+		for _, body := range all() {
+			require.Equal(t, http.StatusOK, w.post(t, token, body))
+		}
+		require.Equal(t, http.StatusOK, w.send(t, token, gauge("step", 1, time.Now())))
+		w.eventually(t, "all arrive", func() bool { return len(w.arrived()) > 0 })
+		w.uplink.mu.Lock()
+		defer w.uplink.mu.Unlock()
+		return w.uplink.bytes - before
+	}
+	less, more := bytesOf(with), bytesOf(without)
+	for _, s := range with.query(t, `{__name__!="step", icos_host_id!=""}[10m]`) {
+		kept += len(s.Values)
+	}
+	require.Less(t, less, more)
+	t.Logf("%d pushes of the leaf with %d values, of which %d go over the uplink: %d bytes there (compressed) instead of %d, %.0f %% less",
+		pushes, values, kept, less, more, 100*(1-float64(less)/float64(more)))
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 )
 
 // outage is how long the uplink is away in TestAnOutage, such as 1h. It takes minutes, so nobody has it by default.
@@ -56,8 +57,7 @@ func TestAnOutage(t *testing.T) {
 	must("ip", "-n", space, "link", "set", "lo", "up")
 
 	// The controller: its Prometheus behind the cable that is cut; the issuer of the site stays.
-	engine, err := prometheus.Open(prometheus.Options{Dir: t.TempDir(), Retention: 24 * time.Hour, Disorder: length + time.Hour})
-	require.NoError(t, err)
+	engine := prometheustest.With(t, prometheus.Options{Retention: 24 * time.Hour, Disorder: length + time.Hour})
 	u := &uplink{Server: engine}
 	serve := func(address string, h http.Handler) string {
 		listener, err := net.Listen("tcp", address)
@@ -67,7 +67,6 @@ func TestAnOutage(t *testing.T) {
 		t.Cleanup(server.Close)
 		return "http://" + listener.Addr().String()
 	}
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	u.URL = serve("10.78.1.1:0", u)
 	var people http.Handler
 	at := serve("10.78.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { people.ServeHTTP(w, r) }))

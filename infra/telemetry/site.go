@@ -10,8 +10,11 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/logs"
@@ -37,6 +40,9 @@ type Site struct {
 	Tetragon                   string
 	Containers, ServiceAccount string
 	Image                      string
+	Store, Retention           string // of a Prometheus at the site; no Store: there is none
+	StoreMiB                   int
+	StoreImage                 string
 }
 
 // File is one file of configuration.
@@ -83,6 +89,20 @@ func (s Site) check() error {
 			wrong(option, "%q is not an address and a port", value)
 		}
 	}
+	if s.Store != "" {
+		if s.Kind == Cluster && s.Image != "" && s.StoreImage == "" {
+			wrong("store-image", "kubernetes.yaml needs the image of Prometheus")
+		}
+		if _, _, err := net.SplitHostPort(s.Store); err != nil {
+			wrong("store", "%q is not an address and a port", s.Store)
+		}
+		if d, err := model.ParseDuration(s.Retention); err != nil || d <= 0 {
+			wrong("store-retention", "%q is not a time such as 6h", s.Retention)
+		}
+		if s.StoreMiB < 1 {
+			wrong("store-mib", "%d is not a size", s.StoreMiB)
+		}
+	}
 	if s.Queue == "" {
 		wrong("queue", "a folder is needed")
 	}
@@ -101,6 +121,9 @@ func (s Site) Files() ([]File, error) {
 	if s.Kind == Cluster {
 		names = append(names, "node.yaml")
 	}
+	if s.Store != "" {
+		names = append(names, "prometheus.yaml")
+	}
 	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "quoteText": text, "host": host, "port": port, "dir": path.Dir}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return nil, err
@@ -118,14 +141,40 @@ func (s Site) Files() ([]File, error) {
 		objects := struct {
 			Site          Site
 			Gateway, Node string
+			Store         string
 			Disk          int
-		}{s, files[0].Text, files[1].Text, disk(s)}
+		}{s, files[0].Text, files[1].Text, "", disk(s)}
+		if s.Store != "" {
+			objects.Store = files[2].Text
+		}
 		if err := t.ExecuteTemplate(&b, "kubernetes.yaml.tmpl", objects); err != nil {
 			return nil, err
 		}
 		files = append(files, File{"kubernetes.yaml", b.String()})
 	}
 	return files, nil
+}
+
+// StoreArguments are those of the Prometheus at the site, but for its configuration and folder.
+func (s Site) StoreArguments() []string {
+	return []string{
+		"--web.enable-otlp-receiver", "--web.listen-address=" + s.Store,
+		"--storage.tsdb.retention.time=" + s.Retention, "--storage.tsdb.retention.size=" + strconv.Itoa(s.StoreMiB) + "MB",
+	}
+}
+
+// StoreDisk is how many MiB its disk has: the log of what is new, and what is being made smaller, come on top.
+func (s Site) StoreDisk() int { return 2*s.StoreMiB + 256 }
+
+// StoreURL is where the gateway sends to it.
+func (s Site) StoreURL() (string, error) {
+	h, p, err := net.SplitHostPort(s.Store)
+	if s.Kind == Cluster {
+		h = "site-metrics"
+	} else if ip := net.ParseIP(h); h == "" || ip != nil && ip.IsUnspecified() {
+		h = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(h, p) + "/api/v1/otlp/v1/metrics", err
 }
 
 // disk is how many MiB the gateway's has: two queues, and as much again for making room.

@@ -245,7 +245,7 @@ func (s Models) predictGraph(ctx context.Context, m *Model, q Question) (any, er
 	}
 	answer := map[string]any{"metric_type": q.MetricType}
 	for i, values := range next {
-		answer["metric_"+strconv.Itoa(i)] = foretold(m, values, m.Graph.Spreads[i])
+		answer["metric_"+strconv.Itoa(i)] = bounded(m, values, m.Graph.Spreads[i])
 	}
 	return answer, nil
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/metricsexport"
 	"github.com/littoral-project/littoral/shared/objects/folder"
@@ -41,9 +41,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	engine, err := prometheus.Open(prometheus.Options{Dir: filepath.Join(t.TempDir(), "prometheus"), Retention: 1000 * time.Hour})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.With(t, prometheus.Options{Retention: 1000 * time.Hour})
 	mux := http.NewServeMux()
 	mux.Handle("/", engine.Handler())
 	mux.Handle("POST /api/v1/otlp/v1/metrics", engine.OTLPHandler())

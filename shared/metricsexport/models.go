@@ -46,6 +46,8 @@ type About struct {
 	Better bool `json:"better_than_naive"`
 	// Graph is what a model of a graph knows; its errors and interval are in standard deviations of each series.
 	Graph *KnownGraph `json:"graph,omitempty"`
+	// Federation is how a model that several clusters trained came to be.
+	Federation *Federation `json:"federation,omitempty"`
 	// Tried are the mean absolute errors of all kinds among which it was chosen, or why one could not be trained.
 	Tried map[string]any `json:"tried,omitempty"`
 }
@@ -133,7 +135,7 @@ func (s Models) Load(ctx context.Context, m *Model) (forecast.Model, error) {
 	if m.Graph != nil {
 		return nil, problem.New(problem.Invalid, "the model %s foresees the %d nodes of a graph together, not one series", m.Tag, len(m.Graph.Nodes))
 	}
-	kind, err := forecast.KindOf(m.Kind)
+	kind, err := storedKind(m.Kind)
 	if err != nil {
 		return nil, err
 	}

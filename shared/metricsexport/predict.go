@@ -188,7 +188,7 @@ func predict(m *Model, learnt forecast.Model, past []float64, q Question) (*Pred
 	if err != nil {
 		return nil, err
 	}
-	p := foretold(m, next, 1)
+	p := bounded(m, next, 1)
 	if q.Explain {
 		lags := min(m.Options.Lags, len(past))
 		p.Influence, err = forecast.Influence(learnt, past, lags, q.Horizon)
@@ -196,8 +196,8 @@ func predict(m *Model, learnt forecast.Model, past []float64, q Question) (*Pred
 	return p, err
 }
 
-// foretold is what a model foresees, with its interval in a unit.
-func foretold(m *Model, next []float64, unit float64) *Prediction {
+// bounded is what a model foresees, with its interval in a unit.
+func bounded(m *Model, next []float64, unit float64) *Prediction {
 	p := &Prediction{Value: next[0], Confidence: 100 * m.Test.Coverage, Steps: make([]Step, len(next))}
 	for h, v := range next {
 		half := m.Interval.At(h) * unit

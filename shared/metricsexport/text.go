@@ -3,7 +3,10 @@ package metricsexport
 import (
 	"context"
 	"maps"
+	"strings"
 
+	"github.com/littoral-project/littoral/shared/forecast"
+	"github.com/littoral-project/littoral/shared/metricsexport/foretold"
 	"github.com/littoral-project/littoral/shared/otlp"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -55,6 +58,7 @@ func (m *Metric) samples(values []Value) (all []otlp.Sample) {
 			add("_lower", "Below it are few of the values that come", v.Labels, *v.Lower)
 			add("_upper", "Above it are few of the values that come", v.Labels, *v.Upper)
 		}
+		all = append(all, m.foretold(&v)...)
 		if v.Source != "" {
 			add("_source", "Which kind of model the forecast comes from", with(v.Labels, map[string]string{"source": v.Source}), 1)
 		}
@@ -67,6 +71,23 @@ func (m *Metric) samples(values []Value) (all []otlp.Sample) {
 		add("_up", "1 while the forecast is made, 0 while that fails", m.Forecast.Labels, up)
 	}
 	return all
+}
+
+// foretold is what policies read: a value by the query that it is of, while it comes from a model.
+func (m *Metric) foretold(v *Value) []otlp.Sample {
+	f := m.Forecast
+	if f == nil || v.Value == nil || v.Source == "" || forecast.IsNaive(v.Source) || len(f.Query) > foretold.MostQuery {
+		return nil
+	}
+	labels := with(v.Labels, nil)
+	for name := range f.Labels {
+		delete(labels, name) // the query's series have them not
+	}
+	labels[foretold.Query], labels[foretold.By] = strings.TrimSpace(f.Query), m.Name
+	return []otlp.Sample{
+		{Name: foretold.Metric, Help: "What a model foresees of a query, while it beats the naive kinds", Labels: labels, Value: *v.Value},
+		{Name: foretold.Seconds, Help: "How far ahead that is", Labels: labels, Value: float64(f.Ahead * f.Step)},
+	}
 }
 
 func with(labels, more map[string]string) map[string]string {

@@ -35,8 +35,9 @@ type Order struct {
 			Q int `json:"q"`
 		} `json:"arima"`
 	} `json:"model_parameters"`
-	Federated bool   `json:"use_federated"`
-	Dataset   string `json:"dataset_name"` // a file of ICOS' service: there are none here
+	Federated bool            `json:"use_federated"`
+	Together  FederatedParams `json:"federated_params"`
+	Dataset   string          `json:"dataset_name"` // a file of ICOS' service: there are none here
 
 	Query   string     `json:"telemetry_metric"`
 	Step    int        `json:"step_in_seconds"`
@@ -45,6 +46,10 @@ type Order struct {
 	Graph   *Graph     `json:"graph"`  // instead of both: the nodes of a network, all at once
 	Horizon int        `json:"horizon"`
 	Seed    uint64     `json:"seed"`
+
+	Peers int `json:"-"` // other controllers that may take part in a federated training
+
+	until time.Time // of the values of a federated training, which are the same in each round
 }
 
 const (
@@ -129,13 +134,16 @@ func (o *Order) complete() error {
 	}
 	if !strings.EqualFold(o.ModelType, autoKind) {
 		known := o.known
-		if o.Graph != nil {
+		if o.Federated {
+			known = o.knownForFederated
+		} else if o.Graph != nil {
 			known = o.knownForGraphs
 		}
 		if err := known(); err != nil {
 			faults.Add("model_type", 0, "%v", err)
 		}
 	}
+	o.asFederated()
 	o.MaxModels, o.Step = cmp.Or(o.MaxModels, defaultModels), cmp.Or(o.Step, defaultStep)
 	options := forecast.Options{Lags: o.StepsBack, Horizon: o.Horizon}.WithDefaults()
 	o.StepsBack, o.Horizon = options.Lags, options.Horizon
@@ -156,7 +164,7 @@ func (o *Order) complete() error {
 		faults.Add("test_size", 0, "must be 0.05 to 0.6")
 	}
 	if o.Federated {
-		faults.Add("use_federated", 0, "is not to be had here yet")
+		o.checkFederated(&faults, in)
 	}
 	if o.Dataset != "" {
 		faults.Add("dataset_name", 0, "names a file of another service: give telemetry_metric or values")
@@ -262,6 +270,11 @@ func Request(ctx context.Context, tx *store.Tx, o Order, by string) (*Training, 
 	if err != nil {
 		return nil, store.Classify(err)
 	}
+	if o.Federated {
+		if err := o.begin(ctx, tx, t); err != nil {
+			return nil, err
+		}
+	}
 	return t, tx.Emit(ctx, events.TrainingRequested, t.ID.String(), events.Training{ID: t.ID})
 }
 
@@ -274,8 +287,14 @@ func GetTraining(ctx context.Context, q store.Querier, id uuid.UUID) (*Training,
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, problem.New(problem.NotFound, "there is no training %s", id)
 	}
-	if err != nil || t.State != Finished {
-		return t, err
+	if err != nil {
+		return nil, err
+	}
+	if t.order.Federated {
+		t.order.until = t.CreatedAt
+	}
+	if t.State != Finished {
+		return t, nil
 	}
 	t.Tag = tagOf(t.Model, t.Version)
 	m, err := GetModel(ctx, q, t.Tag)
@@ -324,14 +343,14 @@ func (t Trainer) Train(ctx context.Context, id uuid.UUID) error {
 	var about *About
 	var kind string
 	err = claim.Do(ctx, func(ctx context.Context) error {
-		m, err := t.trainFor(ctx, &work.order)
-		if err != nil {
+		m, err := t.trainFor(ctx, work)
+		if err != nil || m == nil {
 			return err
 		}
 		kind, about = m.kind, &m.about
 		return t.Models.save(ctx, work.Model, work.Version, m.model)
 	})
-	if err != nil && problem.KindOf(err) != problem.Invalid {
+	if err == nil && about == nil || err != nil && problem.KindOf(err) != problem.Invalid { // rounds go on, or it may yet be done
 		return t.DB.Release(ctx, claim, err)
 	}
 	held := false
@@ -341,8 +360,10 @@ func (t Trainer) Train(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if failed != nil {
-			_, err = tx.Exec(ctx, endTraining, id, Failed, failed.Error(), Waiting)
-			return err
+			if _, err := tx.Exec(ctx, endTraining, id, Failed, failed.Error(), Waiting); err != nil {
+				return err
+			}
+			return work.endRounds(ctx, tx)
 		}
 		if tag, err := tx.Exec(ctx, endTraining, id, Finished, "", Waiting); err != nil || tag.RowsAffected() == 0 {
 			return err
@@ -353,8 +374,10 @@ func (t Trainer) Train(ctx context.Context, id uuid.UUID) error {
 		if _, err := tx.Exec(ctx, insertModel, work.Model, work.Version, kind, about); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, pruneModels, work.Model, work.order.MaxModels)
-		return err
+		if _, err := tx.Exec(ctx, pruneModels, work.Model, work.order.MaxModels); err != nil {
+			return err
+		}
+		return work.endRounds(ctx, tx)
 	})
 	if err != nil || !held || failed != nil {
 		return store.Classify(err)
@@ -373,6 +396,9 @@ type origin struct {
 func (t Trainer) series(ctx context.Context, o *Order) (forecast.Series, origin, error) {
 	step := time.Duration(o.Step) * time.Second
 	end := time.Now().UTC().Truncate(step)
+	if !o.until.IsZero() {
+		end = o.until.UTC().Truncate(step)
+	}
 	if o.Values != nil {
 		s := forecast.Series{Step: step, Values: make([]float64, len(o.Values))}
 		s.Start = end.Add(-time.Duration(len(o.Values)-1) * step)
@@ -425,8 +451,9 @@ type trained struct {
 	about About
 }
 
-// trainFor gets what an order names from telemetry, and trains on it.
-func (t Trainer) trainFor(ctx context.Context, o *Order) (*trained, error) {
+// trainFor gets what an order names from telemetry, and trains on it. Without an error it is nil while rounds go on.
+func (t Trainer) trainFor(ctx context.Context, work *Training) (*trained, error) {
+	o := &work.order
 	if o.Graph != nil {
 		g, err := t.graph(ctx, o)
 		if err != nil {
@@ -438,13 +465,15 @@ func (t Trainer) trainFor(ctx context.Context, o *Order) (*trained, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Federated {
+		return t.trainTogether(ctx, work, s, from)
+	}
 	return train(ctx, s, o, from)
 }
 
 // train judges on held-back time what was asked for beside the naive kinds, and trains it anew on all values. The error is
 // Invalid when the series cannot be learnt from.
 func train(ctx context.Context, s forecast.Series, o *Order, from origin) (*trained, error) {
-	options := o.options()
 	kinds := forecast.Kinds
 	wanted := autoKind
 	if !strings.EqualFold(o.ModelType, autoKind) {
@@ -457,6 +486,12 @@ func train(ctx context.Context, s forecast.Series, o *Order, from origin) (*trai
 			kinds = append(kinds, k)
 		}
 	}
+	return trainKinds(ctx, s, o, from, wanted, kinds)
+}
+
+// trainKinds takes the kind that is wanted, or the best one.
+func trainKinds(ctx context.Context, s forecast.Series, o *Order, from origin, wanted string, kinds []forecast.Kind) (*trained, error) {
+	options := o.options()
 	verdicts, err := forecast.Compare(ctx, s, options, confidence, kinds...)
 	if err != nil {
 		return nil, err

@@ -70,26 +70,51 @@ func New(c Config, h *http.Client) (*Client, error) {
 			return nil, fmt.Errorf("%s must be the base URL of a controller, as https://harbour.example", name)
 		}
 	}
-	if strings.TrimSpace(c.Peers) == "" {
-		return client, nil
+	var err error
+	if client.peers, err = read(c.Peers, c.Name); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal([]byte(c.Peers), &client.peers); err != nil {
-		return nil, fmt.Errorf("CONTROLLER_PEERS is no JSON list of peers: %w", err)
-	}
-	for i, p := range client.peers {
-		p.Address = strings.TrimRight(p.Address, "/")
-		client.peers[i] = p
-		if p.Name == "" || !isBase(p.Address) || p.Name == c.Name {
-			return nil, fmt.Errorf("CONTROLLER_PEERS[%d] needs a name other than ours, and the base URL as its address", i)
-		}
-		if _, twice := client.theirs[p.Name]; twice {
-			return nil, fmt.Errorf("CONTROLLER_PEERS[%d]: %q is there twice", i, p.Name)
-		}
+	for _, p := range client.peers {
 		client.theirs[p.Name] = credentials.New(credentials.Config{
 			ClientID: p.ClientID, ClientSecret: p.Secret, TokenURL: p.TokenURL, Scopes: c.Scopes,
 		}, h)
 	}
 	return client, nil
+}
+
+// Known reads who the peers are, for whoever calls none: config is that of a function's environment.
+func Known(config func(into any) error) ([]Peer, error) {
+	var c struct {
+		Name  string `envconfig:"CONTROLLER_NAME"`
+		Peers string `envconfig:"CONTROLLER_PEERS"`
+	}
+	if err := config(&c); err != nil {
+		return nil, err
+	}
+	return read(c.Peers, c.Name)
+}
+
+// read checks a list of peers of the controller of that name.
+func read(list, ours string) (peers []Peer, err error) {
+	if strings.TrimSpace(list) == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(list), &peers); err != nil {
+		return nil, fmt.Errorf("CONTROLLER_PEERS is no JSON list of peers: %w", err)
+	}
+	seen := map[string]bool{}
+	for i, p := range peers {
+		p.Address = strings.TrimRight(p.Address, "/")
+		peers[i] = p
+		if p.Name == "" || !isBase(p.Address) || p.Name == ours {
+			return nil, fmt.Errorf("CONTROLLER_PEERS[%d] needs a name other than ours, and the base URL as its address", i)
+		}
+		if seen[p.Name] {
+			return nil, fmt.Errorf("CONTROLLER_PEERS[%d]: %q is there twice", i, p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return peers, nil
 }
 
 func isBase(text string) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/telemetry"
 )
@@ -33,9 +34,7 @@ func client(t *testing.T, c telemetry.Config, h http.Handler) *telemetry.Client 
 
 func TestAsk_aRealPrometheus(t *testing.T) {
 	t.Parallel()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p := prometheustest.New(t)
 	require.NoError(t, p.Append(context.Background(), []prometheus.Sample{
 		{Name: "m", Labels: map[string]string{"host": "a"}, Value: 1.5, At: now},
 		{Name: "m", Labels: map[string]string{"host": "b"}, Value: 7, At: now.Add(-10 * time.Minute)},
@@ -67,9 +66,7 @@ func TestAsk_aRealPrometheus(t *testing.T) {
 // fails alone.
 func TestAskTogether_isAsk(t *testing.T) {
 	t.Parallel()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p := prometheustest.New(t)
 	for _, host := range []string{"a", "b", `c "d" \ é`} {
 		require.NoError(t, p.Append(context.Background(), []prometheus.Sample{
 			{Name: "m", Labels: map[string]string{"host": host}, Value: 1.5, At: now},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,7 +98,7 @@ func (w *world) startHost(
 	h := &laptopHost{}
 	h.Host, err = host.Start(ctx, host.Options{
 		Addr: "127.0.0.1:0", Home: filepath.Join(w.dir, name), Database: database, Registry: functions.Registry,
-		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
+		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": cmp.Or(w.triggers, fs.FS(triggers.Files))},
 		Log:   slog.New(slog.DiscardHandler), Settings: settings.Map(given),
 	})
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -310,23 +308,7 @@ func (l *loop) score(ctx context.Context, node, value string) error {
 
 // sampled returns when the low score was first sampled; zero if it was not yet.
 func (l *loop) sampled(ctx context.Context, node string) (time.Time, error) {
-	query := fmt.Sprintf("timestamp(SCA_score{agent_hostname=%q} < 50)", node)
-	var answer struct {
-		Data struct {
-			Result []struct{ Value []any }
-		}
-	}
-	path := "/prometheus/api/v1/query?" + url.Values{"query": {query}}.Encode()
-	if err := l.ask(ctx, http.MethodGet, path, nil, &answer); err != nil || len(answer.Data.Result) == 0 {
-		return time.Time{}, err
-	}
-	value := answer.Data.Result[0].Value
-	if len(value) != 2 {
-		return time.Time{}, errors.New("a sample without a value")
-	}
-	var seconds float64
-	_, err := fmt.Sscan(strings.Trim(fmt.Sprint(value[1]), `"`), &seconds)
-	return time.UnixMilli(int64(seconds * 1000)), err
+	return l.when(ctx, fmt.Sprintf("timestamp(SCA_score{agent_hostname=%q} < 50)", node))
 }
 
 func (r stagesResult) print(w io.Writer) {

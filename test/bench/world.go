@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -44,6 +45,8 @@ const dbPassword = "bench"
 
 // world is the environment of the functions.
 type world struct {
+	triggers fs.FS // of the laptop host; nil = those of the tree
+
 	dir    string
 	server *localpg.Server
 	port   string // of Postgres

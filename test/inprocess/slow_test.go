@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/fleet"
-	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/settings"
@@ -32,9 +32,7 @@ components:
 // TestSlowTelemetry_leavesNoApplicationWithoutADecisionOrAReason: telemetry of which some or all queries are not
 // answered within QUERY_TIMEOUT. The aggregator, the matchmaker and all others are the real ones.
 func TestSlowTelemetry_leavesNoApplicationWithoutADecisionOrAReason(t *testing.T) {
-	engine, err := prometheus.Open(prometheus.Options{Dir: filepath.Join(t.TempDir(), "prometheus")})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.New(t)
 	f, err := fleet.New(fleet.Options{
 		Plan: fleet.Default(), File: filepath.Join(t.TempDir(), "fleet.json"), Append: engine.Append,
 	})

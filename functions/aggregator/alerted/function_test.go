@@ -17,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/aggregator/alerted"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -26,9 +27,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 func newPrometheus(t *testing.T) *prometheus.Server {
 	t.Helper()
-	server, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	server := prometheustest.New(t)
 	return server
 }
 

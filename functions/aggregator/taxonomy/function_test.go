@@ -22,6 +22,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -42,9 +43,7 @@ func telemetry(t *testing.T) http.Handler {
 // telemetryOf is a Prometheus with one node, called rpi, in each of the clusters.
 func telemetryOf(t *testing.T, clusters ...string) http.Handler {
 	t.Helper()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p := prometheustest.New(t)
 	var samples []prometheus.Sample
 	for i, cluster := range clusters {
 		id := strconv.Itoa(i + 1)

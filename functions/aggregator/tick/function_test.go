@@ -18,6 +18,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/aggregator/tick"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/settings"
@@ -41,10 +42,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, db: storetest.New(t)}
-	var err error
-	w.prometheus, err = prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.prometheus.Close()) })
+	w.prometheus = prometheustest.New(t)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.away.Load() {
 			rw.WriteHeader(http.StatusServiceUnavailable)

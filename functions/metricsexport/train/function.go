@@ -10,6 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/metricsexport"
 	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/peer"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -17,8 +18,8 @@ import (
 var Spec = function.Spec{
 	Routes:  []function.Route{{Pattern: "POST /metricsexport/train", Role: auth.Operator, Aliases: []string{"POST /train"}}},
 	Emits:   []string{events.TrainingRequested},
-	Class:   function.Medium, // a hundred thousand values may be sent
-	Needs:   []function.Need{function.Objects},
+	Class:   function.Medium,                                   // a hundred thousand values may be sent
+	Needs:   []function.Need{function.Objects, function.Peers}, // only to know whether there are any
 	MaxBody: 4 << 20,
 }
 
@@ -26,6 +27,7 @@ var Spec = function.Spec{
 type Function struct {
 	db     *store.DB
 	models metricsexport.Models
+	peers  []peer.Peer
 }
 
 // New reads the settings.
@@ -34,8 +36,12 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&c); err != nil {
 		return nil, err
 	}
+	peers, err := peer.Known(env.Config)
+	if err != nil {
+		return nil, err
+	}
 	objects, err := open.Store(c, env.HTTP)
-	return &Function{env.DB, metricsexport.NewModels(objects)}, err
+	return &Function{env.DB, metricsexport.NewModels(objects), peers}, err
 }
 
 // Handle answers 202 and where the training can be watched.
@@ -47,6 +53,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := f.models.Check(); err != nil {
 		return err
 	}
+	o.Peers = len(f.peers)
 	var t *metricsexport.Training
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		t, err = metricsexport.Request(ctx, tx, o, auth.From(ctx).Subject)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/netma/measure"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/netma/links"
@@ -30,9 +31,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestWhatWasMeasuredIsTakenOverAndFaultsAreTold(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p := prometheustest.New(t)
 	server := httptest.NewServer(p.Handler())
 	t.Cleanup(server.Close)
 	f, err := measure.New(function.Platform{

@@ -11,7 +11,7 @@ import (
 )
 
 // Spec declares the function.
-var Spec = function.Spec{Consumes: []string{events.Tick}, Class: function.Batch, Concurrency: 1}
+var Spec = function.Spec{Consumes: []string{events.Tick}, Emits: []string{events.TrainingRequested}, Class: function.Batch, Concurrency: 1}
 
 // Function is the task with its store.
 type Function struct{ db *store.DB }

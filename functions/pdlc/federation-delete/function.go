@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/pdlc/federation"
 	"github.com/littoral-project/littoral/shared/store"
@@ -14,6 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "DELETE /pdlc/federations/{name}", Role: auth.Operator}},
+	Emits:  []string{events.TrainingRequested},
 }
 
 // Function is the operation with its store.

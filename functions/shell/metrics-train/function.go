@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/icosshell"
 	"github.com/littoral-project/littoral/shared/metricsexport"
 	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/peer"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -18,8 +19,8 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /api/v3/metrics/train", Role: auth.Operator}},
 	Emits:  []string{events.TrainingRequested},
-	Class:  function.Medium,                                    // a hundred thousand values may be sent
-	Needs:  []function.Need{function.SignIn, function.Objects}, // refresh tokens are sent as api_key
+	Class:  function.Medium,                                                    // a hundred thousand values may be sent
+	Needs:  []function.Need{function.SignIn, function.Objects, function.Peers}, // refresh tokens are sent as api_key
 }
 
 // Function is the operation with its store, and where models are kept.
@@ -28,6 +29,7 @@ type Function struct {
 
 	db     *store.DB
 	models metricsexport.Models
+	peers  []peer.Peer
 }
 
 // New reads the settings.
@@ -40,8 +42,12 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&c); err != nil {
 		return nil, err
 	}
+	peers, err := peer.Known(env.Config)
+	if err != nil {
+		return nil, err
+	}
 	objects, err := open.Store(c, env.HTTP)
-	return &Function{callers, env.DB, metricsexport.NewModels(objects)}, err
+	return &Function{callers, env.DB, metricsexport.NewModels(objects), peers}, err
 }
 
 // Handle answers 202 and where the training can be watched.
@@ -53,6 +59,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := f.models.Check(); err != nil {
 		return err
 	}
+	o.Peers = len(f.peers)
 	var t *metricsexport.Training
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		t, err = metricsexport.Request(ctx, tx, o, auth.From(ctx).Subject)

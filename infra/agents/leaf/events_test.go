@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/otlp"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
@@ -106,9 +107,7 @@ func TestAPolicyFiresByAnEvent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tetragon.log")
 	appendTo(t, file, "")
 	l := open(t, options{Root: host(t), Agent: "agent-1", Controller: "c", Kubernetes: "off", Docker: "off", NodeExporter: "off", Tetragon: file})
-	engine, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.New(t)
 	push := func(at time.Time) {
 		var all []prometheus.Sample
 		for _, s := range l.look(t.Context(), true) {

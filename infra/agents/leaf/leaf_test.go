@@ -22,7 +22,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/topology/collect"
@@ -344,9 +344,7 @@ func TestTheRealThing(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, info.Size(), int64(12_000_000), "12 MB")
 
-	engine, err := prometheus.Open(prometheus.Options{Dir: filepath.Join(dir, "prometheus")})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.New(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", engine.Handler())
 	var pushes, size atomic.Int64

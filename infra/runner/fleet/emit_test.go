@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
@@ -288,9 +289,7 @@ func TestEmit_cutIsSilence(t *testing.T) {
 func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	t.Parallel()
 	m := newManager()
-	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	p := prometheustest.New(t)
 	server := httptest.NewServer(p.Handler())
 	t.Cleanup(server.Close)
 	aggregator, err := collect.New(collect.Config{

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,20 @@ func TestTheLeafTellsOfThisMachine(t *testing.T) {
 	require.False(t, n.CanSchedule(), "no agent takes work for it")
 	cores, _ := n.StaticMetrics.CPUCores.Get()
 	require.GreaterOrEqual(t, cores, 1.0)
+	heard := func() bool { // by the rules about what is lost or late
+		q := h.URL() + "/prometheus/api/v1/query?query=" + url.QueryEscape("littoral_telemetry_lost_samples == 0 and on (icos_host_id) littoral_telemetry_age_seconds < 60")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, q, nil)
+		require.NoError(t, err)
+		token, err := os.ReadFile(h.TokenFile("viewer"))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		var answer struct{ Data struct{ Result []any } }
+		return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Data.Result) == 1
+	}
+	require.Eventually(t, heard, 2*time.Minute, 200*time.Millisecond, "nothing of the leaf is lost")
 
 	o = options(newHome(t))
 	o.Leaf = filepath.Join(t.TempDir(), "none")

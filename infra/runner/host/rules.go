@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/littoral-project/littoral/infra/examples"
 	"github.com/littoral-project/littoral/infra/runner/alertmanager"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/function"
@@ -38,6 +39,14 @@ func (h *Host) startRules() error {
 	if err := os.MkdirAll(h.rulesDir(), 0o755); err != nil { // rules are no secret
 		return fmt.Errorf("rules: %w", err)
 	}
+	own := filepath.Join(h.home.dir, "telemetry-rules.yaml")
+	text, err := examples.Telemetry()
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if err := os.WriteFile(own, text, 0o644); err != nil { // nor are these
+		return fmt.Errorf("rules: %w", err)
+	}
 	client := h.issuer.Credentials("alertmanager").Client(context.Background())
 	client.Timeout = function.Outbound
 	alerts, err := alertmanager.New(alertmanager.Options{
@@ -48,7 +57,7 @@ func (h *Host) startRules() error {
 	}
 	h.onStop(func(context.Context) error { return alerts.Close() })
 	err = h.prometheus.Evaluate(prometheus.RuleOptions{
-		Dir: h.rulesDir(), URL: h.url + prometheusPath, Send: alerts.Send,
+		Dir: h.rulesDir(), Own: own, URL: h.url + prometheusPath, Send: alerts.Send,
 	})
 	if err != nil { // a broken file that a person added must not prevent the start
 		h.log.Error("rules are not evaluated until their files are mended", "directory", h.rulesDir(), "error", err.Error())

@@ -22,6 +22,7 @@ type Alert = notifier.Alert
 // RuleOptions define which rules are evaluated and where their alerts go.
 type RuleOptions struct {
 	Dir      string        // of the rule files, *.yaml and *.yml
+	Own      string        // one more rule file; "" = none
 	Interval time.Duration // between two evaluations of a group that sets none; 0 = DefaultInterval
 	URL      string        // of this Prometheus for people; alerts link to it
 
@@ -68,6 +69,9 @@ func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	var files []string
+	if s.evaluated.Own != "" {
+		files = append(files, s.evaluated.Own)
+	}
 	for _, pattern := range []string{"*.yaml", "*.yml"} {
 		found, err := filepath.Glob(filepath.Join(s.evaluated.Dir, pattern))
 		if err != nil {

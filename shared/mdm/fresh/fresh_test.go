@@ -3,13 +3,13 @@ package fresh_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
 	"github.com/littoral-project/littoral/shared/mdm/fresh"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -22,9 +22,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestFreshnessOfTelemetry(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	engine, err := prometheus.Open(prometheus.Options{Dir: filepath.Join(t.TempDir(), "prometheus"), Retention: 100 * time.Hour})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.With(t, prometheus.Options{Retention: 100 * time.Hour})
 	server := httptest.NewServer(engine.Handler())
 	t.Cleanup(server.Close)
 	client, err := telemetry.New(telemetry.Config{Address: server.URL}, http.DefaultClient)

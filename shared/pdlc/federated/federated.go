@@ -9,6 +9,8 @@ package federated
 import (
 	"cmp"
 	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -139,10 +141,19 @@ func (p Plan) Noise() float64 {
 	return p.Clip * math.Sqrt(2*math.Log(1.25/delta)) / p.Epsilon
 }
 
+// Random is what Train draws from outside of tests: nobody can guess its seed.
+func Random() (*rand.Rand, error) {
+	var seed [16]byte
+	if _, err := cryptorand.Read(seed[:]); err != nil {
+		return nil, err
+	}
+	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:]))), nil
+}
+
 const rate = 0.02 // of the gradient
 
 // Train returns how a participant wants the weights changed by its own series, shortened and with noise, and on how many windows it
-// has trained. The noise is drawn from r, which must not be guessed by others: crypto/rand seeds it outside of tests.
+// has trained. The noise is drawn from r, which must not be guessed by others.
 func Train(ctx context.Context, p Plan, w []float64, values []float64, r *rand.Rand) (change []float64, windows int, err error) {
 	if len(w) != p.Weights() {
 		return nil, 0, fmt.Errorf("%d weights for a model of %d", len(w), p.Weights())

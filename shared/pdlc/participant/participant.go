@@ -4,13 +4,10 @@ package participant
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/pdlc/federated"
 	"github.com/littoral-project/littoral/shared/pdlc/federation"
 	"github.com/littoral-project/littoral/shared/peer"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry"
 )
@@ -86,8 +84,14 @@ func (p Participant) one(ctx context.Context, part Part) error {
 		return err
 	}
 	f, err := of.round(ctx)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil // a training begins it when it is asked for, and ends it
+	}
 	if err != nil {
 		return err
+	}
+	if f.Training != nil && part.Peer == p.Peers.Name() {
+		return nil // it takes part itself, without what it holds back
 	}
 	if err := f.Plan.Check(); err != nil {
 		return fmt.Errorf("the plan of the coordinator: %w", err)
@@ -101,11 +105,10 @@ func (p Participant) one(ctx context.Context, part Part) error {
 	if len(found) == 0 {
 		return fmt.Errorf("telemetry has no series for %s", part.Query)
 	}
-	var seed [16]byte
-	if _, err := cryptorand.Read(seed[:]); err != nil {
+	random, err := federated.Random()
+	if err != nil {
 		return err
 	}
-	random := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])))
 	var points []forecast.Point
 	for _, one := range found[0].Points {
 		points = append(points, forecast.Point{At: one.At, Value: one.Value})

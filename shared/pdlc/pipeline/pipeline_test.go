@@ -7,13 +7,13 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
 	"github.com/littoral-project/littoral/shared/metricsexport"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/objects/folder"
@@ -29,9 +29,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // house has the real engine of Prometheus, a database and a folder for models.
 func house(t *testing.T) (*prometheus.Server, metricsexport.Trainer) {
 	t.Helper()
-	engine, err := prometheus.Open(prometheus.Options{Dir: filepath.Join(t.TempDir(), "prometheus"), Retention: 1000 * time.Hour})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, engine.Close()) })
+	engine := prometheustest.With(t, prometheus.Options{Retention: 1000 * time.Hour})
 	server := httptest.NewServer(engine.Handler())
 	t.Cleanup(server.Close)
 	client, err := telemetry.New(telemetry.Config{Address: server.URL}, http.DefaultClient)

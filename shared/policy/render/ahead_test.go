@@ -28,7 +28,11 @@ func TestAPolicyLooksAhead(t *testing.T) {
 	spec, err := Policy(ahead(query(`load{ {{subject_label_selector}} }`, "> {{limit}}"), registry.Variables{"limit": 3.0}), time.Minute)
 	require.NoError(t, err)
 	const load = `load{icos_app_component="web",icos_app_instance="i",icos_app_name="shop"}`
-	require.Equal(t, "("+load+" > 3) or ((predict_linear(("+load+")[30m:45s], 1800) > 3) and (count_over_time(("+load+")[30m:45s]) >= 30))", spec.Expr)
+	const asked = `foretold_query="load",icos_app_component="web",icos_app_instance="i",icos_app_name="shop"}`
+	const model = `max without (foretold_by, foretold_query, instance, job) (littoral_foretold{` + asked +
+		` and ((littoral_foretold_seconds{` + asked + ` >= 900) <= 1800))`
+	require.Equal(t, "("+load+" > 3) or (("+model+" > 3) or (((predict_linear(("+load+")[30m:45s], 1800) > 3) and (count_over_time(("+load+
+		")[30m:45s]) >= 30)) unless ignoring (instance, job) "+model+"))", spec.Expr)
 	require.Equal(t, "> 3", spec.ViolatedIf)
 	watched, err := Watched(spec.Expr)
 	require.NoError(t, err)

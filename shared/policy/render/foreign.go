@@ -3,10 +3,12 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/littoral-project/littoral/shared/metricsexport/foretold"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 )
 
@@ -60,7 +62,7 @@ func parse(expr string) (parser.Expr, error) {
 
 // stray returns why a selector may match other instances; empty if it cannot.
 func stray(n *parser.VectorSelector, instance string) string {
-	if ofNodes(n) {
+	if ofNodes(n) || foretoldOfNodes(n) {
 		return ""
 	}
 	reason := "has no matcher for " + registry.InstanceLabel
@@ -103,6 +105,21 @@ func ofNodes(n *parser.VectorSelector) bool {
 		if m.Name == metricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {
 			return true
 		}
+	}
+	return false
+}
+
+// foretoldOfNodes reports whether a selector names exactly the forecasts of one query, which is about nodes.
+func foretoldOfNodes(n *parser.VectorSelector) bool {
+	if n.Name != foretold.Metric && n.Name != foretold.Seconds {
+		return false
+	}
+	for _, m := range n.LabelMatchers {
+		if m.Name != foretold.Query || m.Type != labels.MatchEqual {
+			continue
+		}
+		tree, err := parse(m.Value)
+		return err == nil && !slices.ContainsFunc(selectors(tree), func(n *parser.VectorSelector) bool { return !ofNodes(n) })
 	}
 	return false
 }

@@ -5701,8 +5701,48 @@ export interface components {
                     q?: number;
                 };
             };
-            /** @default false */
+            /**
+             * @description In rounds with other controllers, of whose series no sample comes here; refused where CONTROLLER_PEERS names none. Of them take part
+             *     those whose `FEDERATIONS` names this controller and the model. The model is linear in the lags; `model_type` is auto, PYTORCH or
+             *     federated. While rounds go on, it is shown as the federation of the model's name (`/pdlc/federations/{name}`).
+             * @default false
+             */
             use_federated: boolean;
+            federated_params?: {
+                /** @description As ICOS has it; what is there for networks alone (batch-size, hidden-layer-size, learning-rate, num-layers) is not used. */
+                run_config?: {
+                    /** @default 1 */
+                    "num-server-rounds": number;
+                    /** @default 1 */
+                    "local-epochs": number;
+                    /** @description Instead of steps_back. */
+                    "time-step"?: number;
+                    /**
+                     * @description How many must take part, this controller among them; of the three the greatest counts.
+                     * @default 2
+                     */
+                    "min-fit-clients": number;
+                    /** @default 2 */
+                    "min-available-clients": number;
+                    /** @default 2 */
+                    "min-evaluate-clients": number;
+                };
+                /**
+                 * @description The greatest length of a change.
+                 * @default 5
+                 */
+                clip: number;
+                /**
+                 * @description Of the noise for each round; 0 is none.
+                 * @default 0
+                 */
+                epsilon: number;
+                /**
+                 * @description A round in which too few took part is extended by as much twelve times; then the training fails.
+                 * @default 300
+                 */
+                round_seconds: number;
+            };
             dataset_name?: string;
         };
         /** @description The nodes of a network, whose series are foreseen together; instead of telemetry_metric. */
@@ -5782,6 +5822,16 @@ export interface components {
                 /** @description Standard deviations, by node and within it by metric. */
                 spreads?: number[];
                 by_metric?: components["schemas"]["ForecastErrors"][];
+            };
+            /** @description Of a model that was trained in rounds with other controllers. */
+            federation?: {
+                rounds?: number;
+                /** @description Whose updates counted in the last round, this controller among them. */
+                participants?: number;
+                refused?: {
+                    participant?: string;
+                    why?: string;
+                }[];
             };
             /** @description The error of each kind that was tried, or why it has none. */
             tried?: Record<string, never>;
@@ -6385,7 +6435,7 @@ export interface components {
                 interval?: string;
                 /** @description How long it must be violated before it counts. */
                 pendingInterval?: string;
-                /** @description How far ahead a violation counts that the course of late leads to, such as 30m; its expression ends in a comparison with a number. */
+                /** @description How far ahead a violation counts that is foreseen, such as 30m: by a model of metrics export whose query is what is compared, without the matchers of the subject, while it beats the naive kinds and looks at least half as far ahead; else by the course of late. The expression ends in a comparison with a number. */
                 forecast?: string;
                 /** @description Its remediation is only suggested, until a person confirms it. */
                 confirm?: boolean;
@@ -7165,6 +7215,15 @@ export interface components {
             /** Format: date-time */
             ends_at?: string;
             created_by?: string;
+            /** @description After which it is over; absent while it goes on until it is ended. */
+            rounds?: number;
+            /** @description How often the time of the present round was extended. */
+            waited?: number;
+            /**
+             * Format: uuid
+             * @description Of metrics export, that asked for it.
+             */
+            training?: string;
         };
         NodeScore: {
             profile: string;

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -200,7 +201,7 @@ func TestRestoreWaitsForWhoIsAtWork(t *testing.T) {
 		_, err := w.DB.Exec(context.WithoutCancel(t.Context()), `drop owned by `+role+`; drop role `+role)
 		require.NoError(t, err)
 	})
-	w.exec(`grant select on applications to ` + role)
+	w.exec(`grant select on applications to ` + role + `; grant update (name) on applications to ` + role + `; grant usage on bus_numbers to ` + role)
 	type answer struct {
 		done *backup.Restored
 		err  error
@@ -224,7 +225,12 @@ func TestRestoreWaitsForWhoIsAtWork(t *testing.T) {
 	require.Empty(t, w.read(`select node from cordons`))
 	require.NotEmpty(t, w.read(`select event from history`))
 	require.Equal(t, []string{"edge-1"}, w.read(`select node from `+a.done.Former+`.cordons`), "nothing is lost for good")
-	require.Equal(t, []string{"true"}, w.read(`select has_table_privilege('`+role+`', 'applications', 'select')::text`))
+	for what, may := range map[string]string{
+		`has_table_privilege('%s', 'applications', 'select')`: "true", `has_table_privilege('%s', 'applications', 'update')`: "false",
+		`has_column_privilege('%s', 'applications', 'name', 'update')`: "true", `has_sequence_privilege('%s', 'bus_numbers', 'usage')`: "true",
+	} {
+		require.Equal(t, []string{may}, w.read(`select `+fmt.Sprintf(what, role)+`::text`), what)
+	}
 }
 
 // TestObjectsOfABackup come back, and others stay.

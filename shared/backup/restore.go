@@ -309,11 +309,17 @@ from pg_proc p where p.pronamespace = to_regnamespace($1)
   and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
 order by 1 desc, 2` // tables, sequences, functions
 
-	// selectGrants gives whoever may use a table of the schema $1 the same on that of the name in $2.
-	selectGrants = `select format('grant %s on %I.%I to %s', g.privilege_type, $2::text, c.relname,
+	// selectGrants gives whoever may use a table, a column or a sequence of the schema $1 the same on that of the name in $2.
+	selectGrants = `
+select format('grant %s%s on %s %I.%I to %s', g.privilege_type, '(' || quote_ident(g.attname) || ')',
+  case c.relkind when 'S' then 'sequence' else 'table' end, $2::text, c.relname,
   case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end)
-from pg_class c cross join aclexplode(c.relacl) g
-where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and g.grantee <> c.relowner
+from pg_class c cross join lateral (
+  select null as attname, t.grantee, t.privilege_type from aclexplode(c.relacl) t union all
+  select a.attname, t.grantee, t.privilege_type from pg_attribute a cross join aclexplode(a.attacl) t
+  where a.attrelid = c.oid and not a.attisdropped and exists (select from pg_attribute o
+    where o.attrelid = to_regclass(format('%I.%I', $2::text, c.relname)) and o.attname = a.attname and not o.attisdropped)) g
+where c.relnamespace = to_regnamespace($1) and c.relkind in ('r', 'S') and g.grantee <> c.relowner
   and to_regclass(format('%I.%I', $2::text, c.relname)) is not null`
 )
 

@@ -80,7 +80,7 @@ func (s *Subscription) zoneCrossed(now scene) (out []notice) {
 func (s *Subscription) areaCrossed(now scene) (out []notice) {
 	inside := func(p *Position) bool {
 		at, known := p.Point()
-		return known && at.Distance(s.center()) <= s.Area.Radius
+		return known && s.Area.contains(at)
 	}
 	for _, m := range now.moves {
 		if !contains(s.Addresses, m.After.Address) {

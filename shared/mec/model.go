@@ -229,16 +229,6 @@ type Periodic struct {
 	Amount   int `json:"reportingAmount,omitempty"` // 0: no end
 }
 
-// AreaInfo is a circle.
-type AreaInfo struct {
-	Points []struct {
-		Latitude  float64 `json:"latitude"`
-		Longitude float64 `json:"longitude"`
-	} `json:"points"`
-	Radius float64 `json:"radius"` // m
-	Shape  int     `json:"shape"`  // 1: a circle; others are not offered
-}
-
 // Criteria of events and distances.
 const (
 	Entering  = "ENTERING_AREA_EVENT"
@@ -285,7 +275,9 @@ func (s *Subscription) Check(kind string, now time.Time) error {
 		need("upperNumberOfUsersZoneThreshold", s.Type == ZoneEvent || s.UpperUsers > 0)
 	case UserArea:
 		need("addressList", len(s.Addresses) > 0)
-		need("areaDefine", s.Area != nil && len(s.Area.Points) == 1 && s.Area.Radius > 0 && s.Area.Shape <= 1 && s.center().valid())
+		if need("areaDefine", s.Area != nil); s.Area != nil {
+			s.Area.check(&faults)
+		}
 	case UserDistance:
 		need("monitoredAddress", len(s.Monitored) > 0)
 		need("referenceAddress", len(s.Reference) > 0)
@@ -296,10 +288,6 @@ func (s *Subscription) Check(kind string, now time.Time) error {
 		faults.Add("addressList", 0, "%d addresses; 200 are allowed", n)
 	}
 	return faults.Err("the subscription is invalid")
-}
-
-func (s *Subscription) center() Point {
-	return Point{s.Area.Points[0].Latitude, s.Area.Points[0].Longitude}
 }
 
 // wants reports whether an event of that kind is to be told.

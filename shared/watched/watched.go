@@ -6,7 +6,6 @@ package watched
 import (
 	"context"
 	"errors"
-	"slices"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -37,11 +36,13 @@ func Work(ctx context.Context, e cloudevents.Event, one func(context.Context, Ob
 // Each carries over what is there, and then what was known and is not there any more. One that fails holds up none of the others.
 func Each[Key comparable](ctx context.Context, there, known []Key, carry func(context.Context, Key) error) error {
 	var failed []error
+	found := make(map[Key]bool, len(there))
 	for _, key := range there {
+		found[key] = true
 		failed = append(failed, carry(ctx, key))
 	}
 	for _, key := range known {
-		if !slices.Contains(there, key) {
+		if !found[key] {
 			failed = append(failed, carry(ctx, key))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 // worlds are those that neither of the two shared ones fits, and why.
 var worlds = map[string]string{
 	"functions/aggregator/tick":       "one function with a Prometheus, and no application",
+	"functions/mdm/object-apply":      "an API server, and no application",
 	"shared/generator":                "not of tests: a world that is made up for a fleet",
 	"shared/bus/sink/sinktest":        "what every sink is tried in",
 	"shared/handover":                 "two controllers, each with its own store",

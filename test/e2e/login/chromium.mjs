@@ -26,7 +26,9 @@ try {
   assert.notEqual(new URL(page.url()).origin, server, "names and passwords are typed at the issuer");
   await page.locator("input[name=login], input[name=username]").fill(name);
   await page.locator("input[type=password]").fill("guess");
+  const refused = page.waitForEvent("load"); // what is typed before the page is there again would be gone with it
   await page.keyboard.press("Enter");
+  await refused;
   await page.locator("input[type=password]").waitFor();
   await page.locator("input[name=login], input[name=username]").fill(name);
   await page.locator("input[type=password]").fill(password);

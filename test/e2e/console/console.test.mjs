@@ -416,8 +416,8 @@ test("the graph of metadata shows what surrounds an entity", async (t) => {
 });
 
 test("channels are shown with their ways, and why an end of one moved", async (t) => {
-  // The front fits on cloud-4 alone and the back not beside it, so the channel has to lead to another node of the cloud. On each of
-  // them there is room for what the tests before leave behind for a moment.
+  // The front fits on cloud-4 alone, which has 32 cores, and the back not beside it, so the channel has to lead to another node of the
+  // cloud. On each of them there is room for what the tests before leave behind for a moment.
   const needs = (cpu, more = "") => `podspec: {containers: [{name: c, image: "example/c:1", resources: {requests: {cpu: "${cpu}"}}}]}${more}`;
   const network = (narrow) => `networkImplementation: CONSOLE\nnodes: [{name: cloud-1}, {name: cloud-2}, {name: cloud-4}]\nlinks: [${
     ["cloud-1", "cloud-2"].flatMap((n) => [["cloud-4", n], [n, "cloud-4"]]).map(([source, target]) =>
@@ -429,7 +429,7 @@ test("channels are shown with their ways, and why an end of one moved", async (t
     }
   });
   assert.equal((await api("admin", "PUT", "/swm/topologies/console", network())).status, 200);
-  const handed = await api("admin", "POST", "/acm/apps", `apiVersion: codeco.he-codeco.eu/v1alpha1
+  const descriptor = `apiVersion: codeco.he-codeco.eu/v1alpha1
 kind: CodecoApp
 metadata: {name: channelled}
 spec:
@@ -438,8 +438,14 @@ spec:
   - serviceName: front
     ${needs(24, "\n    serviceChannels:\n    - {channelName: frames, otherService: {serviceName: back}, advancedChannelSettings: {minBandwidth: 20M, maxDelay: 10e-3}}")}
   - serviceName: back
-    ${needs(7)}
-`);
+    ${needs(9)}
+`;
+  // While the front has no room, the back would be placed alone, and keep it from that.
+  for (const end = Date.now() + 2 * patience; Date.now() < end;) {
+    const { plan } = await (await api("viewer", "POST", "/matchmaker/explain", descriptor)).json();
+    if (plan?.placed === 2) break;
+  }
+  const handed = await api("admin", "POST", "/acm/apps", descriptor);
   assert.equal(handed.status, 201, await handed.text());
   let channel;
   for (const end = Date.now() + 2 * patience; !channel?.path && Date.now() < end;) {

@@ -313,10 +313,7 @@ func (a *annealing) stepTogether(i int32, before, warm float64) {
 		}
 		n := a.target[x]
 		if n < 0 || !a.allowed(k, n) {
-			for y := range x {
-				a.take(a.moved[y])
-			}
-			a.backAll()
+			a.undo(x)
 			return
 		}
 		a.put(k, n)
@@ -391,10 +388,7 @@ func (a *annealing) lift() {
 func (a *annealing) land(before, warm float64) {
 	for x, i := range a.moved {
 		if !a.allowed(i, a.target[x]) {
-			for y := range x {
-				a.take(a.moved[y])
-			}
-			a.backAll()
+			a.undo(x)
 			return
 		}
 		a.put(i, a.target[x])
@@ -411,13 +405,14 @@ func (a *annealing) judge(before, warm float64) {
 		}
 		return
 	}
-	for _, i := range a.moved {
-		a.take(i)
-	}
-	a.backAll()
+	a.undo(len(a.moved))
 }
 
-func (a *annealing) backAll() {
+// undo takes as many as have landed, and puts all back that was lifted.
+func (a *annealing) undo(landed int) {
+	for _, i := range a.moved[:landed] {
+		a.take(i)
+	}
 	routes := a.former
 	for x, i := range a.moved {
 		a.back(i, a.homes[x], routes[:len(a.j.of[i])])

@@ -38,15 +38,16 @@ func (k channelRoute) why(s *state, c, n int32) []Failure {
 			tried = append(tried, routes[r].String()+": "+s.lacks(c, ch, &routes[r]))
 		}
 		f := Failure{Rule: RuleChannel, Needed: wants(ch), Available: "no path"}
+		ways := "no path leads there"
 		if len(tried) > 0 {
-			f.Available = plural(len(tried), "path")
+			f.Available, ways = plural(len(tried), "path"), strings.Join(tried, "; ")
 		}
 		name := s.m.channelCalled(i, c)
-		f.Detail = fmt.Sprintf("channel %s needs %s: %s", name, f.Needed, orNone(strings.Join(tried, "; ")))
+		called := name
 		if ch.Name == "" {
-			f.Detail = fmt.Sprintf("channel %s from %s to %s needs %s: %s", ch.ID, ch.From, ch.To, f.Needed,
-				orNone(strings.Join(tried, "; ")))
+			called = fmt.Sprintf("%s from %s to %s", ch.ID, ch.From, ch.To)
 		}
+		f.Detail = fmt.Sprintf("channel %s needs %s: %s", called, f.Needed, ways)
 		out = append(out, f.about(ch.ID, name))
 	})
 	return out

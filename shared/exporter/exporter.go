@@ -192,8 +192,8 @@ func Update(ctx context.Context, tx *store.Tx, instances ...string) error {
 // nodes are those that were read, by the keys of cluster and node: each is read once, however many instances run there.
 type nodes map[[2]string]*topology.Node
 
-func (read nodes) read(ctx context.Context, q store.Querier, key [2]string) (*topology.Node, error) {
-	if n := read[key]; n != nil {
+func (all nodes) node(ctx context.Context, q store.Querier, key [2]string) (*topology.Node, error) {
+	if n := all[key]; n != nil {
 		return n, nil
 	}
 	n := &topology.Node{}
@@ -208,11 +208,11 @@ func (read nodes) read(ctx context.Context, q store.Querier, key [2]string) (*to
 			return nil, fmt.Errorf("decode the node %s/%s: %w", key[0], key[1], err)
 		}
 	}
-	read[key] = n
+	all[key] = n
 	return n, nil
 }
 
-func (read nodes) update(ctx context.Context, tx *store.Tx, instance string) error {
+func (all nodes) update(ctx context.Context, tx *store.Tx, instance string) error {
 	id, err := uuid.Parse(instance)
 	ours := err == nil
 	name, running, deleted := "", false, false
@@ -248,7 +248,7 @@ func (read nodes) update(ctx context.Context, tx *store.Tx, instance string) err
 	}
 	at := time.Now()
 	if running {
-		if at, err = read.observe(ctx, tx, instance, ours, components, where); err != nil {
+		if at, err = all.observe(ctx, tx, instance, ours, components, where); err != nil {
 			return err
 		}
 	}
@@ -308,7 +308,7 @@ type location struct {
 
 // observe finds the pods in the stored topology: of applications of ours in the clusters where their components are placed,
 // so that what still runs at a former place does not count.
-func (read nodes) observe(
+func (all nodes) observe(
 	ctx context.Context, q store.Querier, instance string, ours bool, components map[string]*component, where map[string]*location,
 ) (at time.Time, err error) {
 	err = q.QueryRow(ctx, selectObserved).Scan(&at)
@@ -332,7 +332,7 @@ func (read nodes) observe(
 		return at, err
 	}
 	for _, r := range found {
-		n, err := read.read(ctx, q, [2]string{r.ClusterKey, r.NodeKey})
+		n, err := all.node(ctx, q, [2]string{r.ClusterKey, r.NodeKey})
 		if err != nil {
 			return at, err
 		}

@@ -80,7 +80,7 @@ where t.cluster || '/' || t.node = any($1)`
 
 // StatusOf tells how the application fares.
 func StatusOf(ctx context.Context, q store.Querier, a *application.Application) (Status, error) {
-	all, err := StatusesOf(ctx, q, []*application.Application{a})
+	all, err := StatusesOf(ctx, q, []*App{{Application: a}})
 	if err != nil {
 		return Status{}, err
 	}
@@ -88,11 +88,11 @@ func StatusOf(ctx context.Context, q store.Querier, a *application.Application) 
 }
 
 // StatusesOf tells how each of the applications fares; the nodes of all are read at once.
-func StatusesOf(ctx context.Context, q store.Querier, apps []*application.Application) ([]Status, error) {
+func StatusesOf(ctx context.Context, q store.Querier, apps []*App) ([]Status, error) {
 	all, places := make([]Status, len(apps)), map[string]bool{}
 	for i, a := range apps {
-		all[i] = summary(a)
-		for place := range placesOf(a) {
+		all[i] = summary(a.Application)
+		for place := range placesOf(a.Application) {
 			places[place] = true
 		}
 	}
@@ -121,7 +121,7 @@ func StatusesOf(ctx context.Context, q store.Querier, apps []*application.Applic
 		}
 	}
 	for i, a := range apps {
-		here := placesOf(a)
+		here := placesOf(a.Application)
 		if len(here) == 0 {
 			continue
 		}
@@ -133,7 +133,7 @@ func StatusesOf(ctx context.Context, q store.Querier, apps []*application.Applic
 				})
 			}
 		}
-		all[i].AppMetrics = metricsOf(a, pods)
+		all[i].AppMetrics = metricsOf(a.Application, pods)
 	}
 	return all, nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/acm"
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/paging"
@@ -36,11 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	known := make([]*application.Application, len(apps))
-	for i, a := range apps {
-		known[i] = a.Application
-	}
-	all, err := acm.StatusesOf(r.Context(), f.db, known)
+	all, err := acm.StatusesOf(r.Context(), f.db, apps)
 	if err != nil {
 		return err
 	}

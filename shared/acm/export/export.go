@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/acm"
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/codecoapp"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
 	"github.com/littoral-project/littoral/shared/netma/links"
@@ -93,11 +92,7 @@ func (s *samples) apps(ctx context.Context, q store.Querier, portable map[[2]str
 	if err != nil {
 		return err
 	}
-	known := make([]*application.Application, len(apps))
-	for i, app := range apps {
-		known[i] = app.Application
-	}
-	all, err := acm.StatusesOf(ctx, q, known)
+	all, err := acm.StatusesOf(ctx, q, apps)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/acm"
 	"github.com/littoral-project/littoral/shared/acm/export"
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/codecoapp"
 	"github.com/littoral-project/littoral/shared/mdm"
 	"github.com/littoral-project/littoral/shared/mdm/connect"
@@ -210,14 +209,10 @@ func TestMoreApplicationsTakeNoMoreStatements(t *testing.T) {
 	apps, err := acm.List(t.Context(), db, acm.Key{}, paging.Page{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, apps, 4)
-	known := make([]*application.Application, len(apps))
-	for i := range apps {
-		known[i] = apps[i].Application
-	}
-	all, err := acm.StatusesOf(t.Context(), db, known)
+	all, err := acm.StatusesOf(t.Context(), db, apps)
 	require.NoError(t, err)
-	for i, a := range known {
-		alone, err := acm.StatusOf(t.Context(), db, a)
+	for i, a := range apps {
+		alone, err := acm.StatusOf(t.Context(), db, a.Application)
 		require.NoError(t, err)
 		require.Equal(t, alone, all[i])
 		require.Len(t, all[i].NodeMetrics, 1)

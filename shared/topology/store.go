@@ -204,6 +204,8 @@ type Part struct {
 	Since time.Time
 }
 
+func (p *Part) alone() bool { return p != nil && p.Alone }
+
 func (p *Part) has(at *Place) bool { return p == nil || p.Nodes[[2]string{at.ClusterKey, at.NodeKey}] }
 
 // Save stores t as the topology at that moment: the rows of the nodes and clusters that differ from what is stored. If
@@ -232,11 +234,11 @@ func SavePart(
 	if !at.After(storedAt) {
 		return false, nil
 	}
-	if part != nil && part.Alone && !storedAt.Equal(part.Since) {
-		return false, nil
-	}
 	places := t.Places()
-	if part != nil && part.Alone {
+	if part.alone() {
+		if !storedAt.Equal(part.Since) {
+			return false, nil
+		}
 		places = slices.DeleteFunc(places, func(p Place) bool { return !part.has(&p) })
 	}
 	if err := saveNodes(ctx, tx, t, places, at); err != nil {
@@ -254,7 +256,7 @@ func SavePart(
 			return false, err
 		}
 	}
-	if part == nil || !part.Alone {
+	if !part.alone() {
 		if err := saveClusters(ctx, tx, t); err != nil {
 			return false, err
 		}

@@ -86,12 +86,3 @@ func (l *pass) again(ctx context.Context, db *store.DB, g *glance) (changed, ok 
 	changed, err = l.part(ctx, db, g, places, 0, 1)
 	return changed, true, err
 }
-
-// placesByKey are the stored nodes by the keys of cluster and node.
-func placesByKey(of *topology.KnownNodes) map[[2]string]topology.Place {
-	all := map[[2]string]topology.Place{}
-	for _, p := range of.Places() {
-		all[[2]string{p.ClusterKey, p.NodeKey}] = p
-	}
-	return all
-}

@@ -105,7 +105,7 @@ func (c *Collector) refresh(
 			l.p.Taxonomy.Cluster[made.key] = c
 		}
 	}
-	chunks := l.divide(g, placesByKey(l.before))
+	chunks := l.divide(g)
 	for i, part := range chunks {
 		if time.Now().After(deadline) {
 			break // the next refresh begins with what was left out
@@ -214,7 +214,11 @@ func (l *pass) ask(ctx context.Context, asked []query) error {
 }
 
 // divide finds the nodes to look at, and divides them into parts. Those that were not looked at for longest come first.
-func (l *pass) divide(g *glance, was map[[2]string]topology.Place) [][]place {
+func (l *pass) divide(g *glance) [][]place {
+	was := map[[2]string]topology.Place{}
+	for _, p := range l.before.Places() {
+		was[[2]string{p.ClusterKey, p.NodeKey}] = p
+	}
 	hosts := make(map[int64]*host, len(l.b.hosts))
 	for _, h := range l.b.hosts {
 		hosts[h.Series] = h

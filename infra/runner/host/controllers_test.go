@@ -178,7 +178,9 @@ func TestWhatFitsNowhereGoesToAnotherHost(t *testing.T) {
 	}
 	runsAt(t, harbour, atHarbour.Home, g.ID)
 	require.Equal(t, "Away", statusOf(t, shore, atShore.Home, g.ID))
-	require.Contains(t, say(t, shore, "events "+g.ID), "nowhere here fits web, greetings")
+	// Whether the placement that failed or the reminder of what waits offers it first is a race.
+	require.Regexp(t, "to be handed over to any controller that takes it: (nowhere here fits web, greetings|it still fits nowhere here)",
+		say(t, shore, "events "+g.ID))
 
 	for _, node := range nodes {
 		say(t, shore, "uncordon "+node)

@@ -109,7 +109,6 @@ type Message struct {
 	Topic    string
 	Payload  string // "" = there is none any more
 	Encoding string // the content type
-	Retained bool
 }
 
 // Subscriber is a client that has subscribed.
@@ -126,7 +125,7 @@ func Subscribe(t testing.TB, address, filter string) *Subscriber {
 	s := &Subscriber{Messages: make(chan Message, 100_000)}
 	s.client = paho.NewClient(paho.ClientConfig{Conn: conn, OnPublishReceived: []func(paho.PublishReceived) (bool, error){
 		func(r paho.PublishReceived) (bool, error) {
-			m := Message{Topic: r.Packet.Topic, Payload: string(r.Packet.Payload), Retained: r.Packet.Retain}
+			m := Message{Topic: r.Packet.Topic, Payload: string(r.Packet.Payload)}
 			if r.Packet.Properties != nil {
 				m.Encoding = r.Packet.Properties.ContentType
 			}
@@ -148,7 +147,9 @@ func Subscribe(t testing.TB, address, filter string) *Subscriber {
 // Close ends the subscription.
 func (s *Subscriber) Close() { _ = s.client.Disconnect(&paho.Disconnect{}) }
 
-// Retained returns what the broker has retained under the filter, by topic. A message of our own, retained last, marks the end.
+// Retained returns what the broker has retained under the filter, by topic. A message of our own marks the end. What is sent
+// before it without the mark of a retained message is state too: a broker may acknowledge and retain a message first, and pass
+// it on to who has subscribed meanwhile.
 func Retained(t testing.TB, address, filter string) map[string]Message {
 	t.Helper()
 	s := Subscribe(t, address, filter)

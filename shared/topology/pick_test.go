@@ -12,7 +12,7 @@ func TestPick_cutsWhatIsWantedOutOfADocument(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"type":"","name":"a \"b\" {c}","staticMetrics":{"cpuCores":4,"storage":[{"name":"x,}"}],"RAMMemory":8},"labels":{"d\\\\":"]"},"pod":{}}`)
 	for want, keys := range map[string][]string{
-		`{"name":"a \"b\" {c}"}`:                                     {},
+		`{"name":"a \"b\" {c}"}`: {},
 		`{"lastSeen":7,"name":"a \"b\" {c}","labels":{"d\\\\":"]"}}`: {"labels", "lastSeen"},
 		`{"name":"a \"b\" {c}","staticMetrics":{"storage":[{"name":"x,}"}],"RAMMemory":8}}`: {
 			"staticMetrics.RAMMemory", "staticMetrics.storage", "staticMetrics.moods", "location.city",

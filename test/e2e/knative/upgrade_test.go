@@ -46,10 +46,13 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
 			"-v", "ON_ERROR_STOP=1", "-c", removeNextSchema)
 	})
+	for _, version := range []string{next, here} {
+		w.deploy(t, version, "images")
+	}
 	before := w.revisions()
 	w.during(t, "e2e-upgrade", func(flow func()) {
 		for _, version := range []string{next, here} {
-			w.deploy(t, version, "up")
+			w.deploy(t, version, "up", "BUILT=1") // a build would take what the cluster serves with
 			after := w.revisions()
 			require.Len(t, after, len(before))
 			for function, revision := range after {
@@ -117,13 +120,13 @@ func nextVersion(t *testing.T) string {
 	return dir
 }
 
-// deploy runs the script of "make deploy" in a folder with the sources.
-func (w *world) deploy(t *testing.T, dir, what string) {
+// deploy runs the script of "make deploy" in a folder with the sources, with further settings as NAME=value.
+func (w *world) deploy(t *testing.T, dir, what string, env ...string) {
 	t.Helper()
 	ko, err := deployed.Ko(context.Background()) // also after the test's context has ended
 	require.NoError(t, err)
 	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "KO="+ko)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "KO="+ko), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

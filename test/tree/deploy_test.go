@@ -277,3 +277,22 @@ func TestAnUpgradeLeavesTheNamespaceItsLabels(t *testing.T) {
 		secrets() { cat "$out/told"; exit; }
 		up`))
 }
+
+// TestFunctionsAreUpdatedInBatches: each batch is ready before the next one is touched.
+func TestFunctionsAreUpdatedInBatches(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `apply -f - of a b
+ready service.serving.knative.dev/a service.serving.knative.dev/b
+apply -f - of c
+ready service.serving.knative.dev/c
+`, deploying(t, `
+		out=$(mktemp -d) BATCH=2; trap 'rm -r "$out"' EXIT
+		for name in c b other a; do
+			printf -- '---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata:\n  name: %s\nspec:\n  name: no\n' "$name"
+			printf -- '---\napiVersion: v1\nkind: Service\nmetadata:\n  name: %s\n' "$name"
+		done >"$out/resolved.yaml"
+		kubectl=fake
+		fake() { echo "$* of" $(sed -n 's/^  name: \([a-c]\)$/\1/p' | sort); }
+		ready() { shift; echo "ready $*"; }
+		roll apply $functions/a $functions/b $functions/c`))
+}

@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -281,18 +282,41 @@ func TestAnUpgradeLeavesTheNamespaceItsLabels(t *testing.T) {
 // TestFunctionsAreUpdatedInBatches: each batch is ready before the next one is touched.
 func TestFunctionsAreUpdatedInBatches(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, `apply -f - of a b
-ready service.serving.knative.dev/a service.serving.knative.dev/b
-apply -f - of c
-ready service.serving.knative.dev/c
-`, deploying(t, `
-		out=$(mktemp -d) BATCH=2; trap 'rm -r "$out"' EXIT
-		for name in c b other a; do
-			printf -- '---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata:\n  name: %s\nspec:\n  name: no\n' "$name"
-			printf -- '---\napiVersion: v1\nkind: Service\nmetadata:\n  name: %s\n' "$name"
-		done >"$out/resolved.yaml"
-		kubectl=fake
-		fake() { echo "$* of" $(sed -n 's/^  name: \([a-c]\)$/\1/p' | sort); }
-		ready() { shift; echo "ready $*"; }
-		roll apply $functions/a $functions/b $functions/c`))
+	batches := func(at string) string {
+		return deploying(t, `
+			out=bin kubectl=fake at_once=`+at+`
+			fake() { echo "$*"; }
+			ready() { echo "ready $*"; }
+			die() { echo "$*"; exit; }
+			roll $functions/a $functions/b $functions/c`)
+	}
+	require.Equal(t, `apply -l littoral.dev/stage=functions,app.kubernetes.io/name in (a,b) -f bin/resolved.yaml
+ready service.serving.knative.dev service.serving.knative.dev/a service.serving.knative.dev/b
+apply -l littoral.dev/stage=functions,app.kubernetes.io/name in (c) -f bin/resolved.yaml
+ready service.serving.knative.dev service.serving.knative.dev/c
+`, batches("2"))
+	for _, wrong := range []string{"0", "-1", "many"} {
+		require.Contains(t, batches(wrong), "BATCH is "+wrong)
+	}
+}
+
+// TestFunctionsHaveTheirNameAsALabel: a function without it would be in no batch.
+func TestFunctionsHaveTheirNameAsALabel(t *testing.T) {
+	t.Parallel()
+	type service struct {
+		metav1.TypeMeta
+		Metadata metav1.ObjectMeta
+	}
+	overlays, err := filepath.Glob(root + "/knative/overlays/*/kustomization.yaml")
+	require.NoError(t, err)
+	n := 0
+	for _, file := range overlays {
+		eachBuilt(t, filepath.Dir(file), func(_ string, s service) {
+			if s.GroupVersionKind().Group == "serving.knative.dev" {
+				require.Equal(t, s.Metadata.Name, s.Metadata.Labels["app.kubernetes.io/name"], file)
+				n++
+			}
+		}, "Service")
+	}
+	require.Positive(t, n)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,7 +127,7 @@ func (w *world) deploy(t *testing.T, dir, what string, env ...string) {
 	ko, err := deployed.Ko(context.Background()) // also after the test's context has ended
 	require.NoError(t, err)
 	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what)
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "KO="+ko), env...)
+	cmd.Dir, cmd.Env = dir, slices.Concat(os.Environ(), []string{"KO=" + ko}, env)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

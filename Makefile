@@ -146,6 +146,21 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/licences
 	cd scripts/tools/proto && $(GO) run . ../../../shared/swm/solve/pb/solver.proto
 
+STATEMENTS := $(CURDIR)/bin/statements
+
+# A function's statements are kept by its own tests, by those of all functions together, and by those of packages that run some.
+.PHONY: grants
+grants: ## run the tests for the statements of functions, and write what each may do in the database: [TESTS=./...]
+	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(TESTS)
+	$(GO) run ./scripts/gen/grants "$(STATEMENTS)"
+
+grants: TESTS ?= ./test/inprocess ./test/contracts ./test/walks ./functions/... ./shared/...
+
+.PHONY: grants-check
+grants-check: ## try with the statements of "make grants" that no right is missing or too much, and run all functions in their roles
+	$(GO) run ./scripts/gen/grants -try "$(STATEMENTS)"
+	LITTORAL_TEST_ROLES="$(CURDIR)/shared/roles/grants.sql" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m ./test/inprocess ./test/contracts
+
 CONSOLE := functions/console/app
 
 .PHONY: console
@@ -196,7 +211,7 @@ e2e-console: build $(BROWSER)/node_modules $(DEX)/dex ## test the console in a b
 bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications
 	LITTORAL_FLEET=generated:nodes=$${NODES:-5000},seed=7 test/e2e/console/run "$(CURDIR)/$(BROWSER)" measure
 
-GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml infra/base/serviceaccounts.yaml infra/base/tokens.yaml infra/base/rbac.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml infra/base/serviceaccounts.yaml infra/base/tokens.yaml infra/base/rbac.yaml functions/cmd functions/functions_gen.go knative/base knative/roles/functions knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -63,7 +63,7 @@ func TestRun_waitsForPostgresOnly(t *testing.T) {
 	wrong, err := url.Parse(storetest.URL(t))
 	require.NoError(t, err)
 	wrong.Path = "/no_such_database"
-	require.Error(t, run(t.Context(), config{wrong.String(), time.Hour}, slog.New(slog.DiscardHandler)))
+	require.Error(t, run(t.Context(), config{DatabaseURL: wrong.String(), Patience: time.Hour}, slog.New(slog.DiscardHandler)))
 }
 
 // TestRun_waitsForATableInUse: as for the end of a backup.

@@ -77,7 +77,7 @@ const connections = 10
 // NewWithPublisher returns a DB on a fresh migrated database that publishes to p.
 func NewWithPublisher(t testing.TB, p events.Publisher) *store.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{DatabaseURL: URL(t), MaxConns: connections}, p, watch)
+	db, err := store.Open(context.Background(), store.Config{DatabaseURL: URL(t), MaxConns: connections}, p, tracer{watch})
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	if r, ok := p.(*Recorder); ok {

@@ -161,7 +161,7 @@ func begin(t *testing.T, address *url.URL) (said string, ended <-chan error) {
 	told, log := io.Pipe()
 	end := make(chan error, 1)
 	go func() {
-		end <- run(ctx, config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
+		end <- run(ctx, config{DatabaseURL: address.String(), Patience: time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
 		_ = log.Close()
 	}()
 	lines := bufio.NewScanner(told)

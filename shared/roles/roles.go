@@ -42,6 +42,27 @@ end
 $$;
 `
 
+// pooler lets PgBouncer ask what it is to check the logins of functions by. Only a superuser can let it.
+const pooler = `
+do $$
+begin
+    if not (select rolsuper from pg_roles where rolname = current_user) then
+        return;
+    end if;
+    if not exists (select from pg_roles where rolname = 'littoral_pgbouncer') then
+        create role littoral_pgbouncer;
+    end if;
+    create schema if not exists littoral_pgbouncer;
+    grant usage on schema littoral_pgbouncer to littoral_pgbouncer;
+    create or replace function littoral_pgbouncer.login(login text) returns table (name text, secret text)
+    language sql stable security definer set search_path = pg_catalog, pg_temp as
+        'select rolname::text, rolpassword from pg_authid where rolname = login and rolcanlogin and not rolsuper and rolname like ''littoral\_%''';
+    revoke all on function littoral_pgbouncer.login from public;
+    grant execute on function littoral_pgbouncer.login to littoral_pgbouncer;
+end
+$$;
+`
+
 // turn is the advisory lock under which roles are made, since Postgres refuses two changes of one at a time.
 const turn = 7205759404
 
@@ -56,7 +77,7 @@ func Grant(ctx context.Context, conn *pgx.Conn, exactly bool) error {
 		if exactly {
 			sql = takeBack + grants
 		}
-		_, err := tx.Exec(ctx, sql)
+		_, err := tx.Exec(ctx, sql+pooler)
 		return err
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func functionOf(ctx context.Context) string {
 		return name
 	}
 	var pcs [64]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	tested, handled := false, false
 	for more := true; more; {
 		var f runtime.Frame

@@ -33,7 +33,7 @@ func (db *database) try(ctx context.Context, all map[string]rights) error {
 	if err != nil {
 		return err
 	}
-	if _, err := db.conn.Exec(ctx, `set client_min_messages = error`); err != nil {
+	if _, err := db.conn.Exec(ctx, `set client_min_messages = error; set debug_print_rewritten = off`); err != nil {
 		return err
 	}
 	if _, err := db.conn.Exec(ctx, string(text)); err != nil {

@@ -2,6 +2,7 @@ package match
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -12,12 +13,13 @@ import (
 )
 
 // storeWays stores the ways that a plan gives the channels of an application. group is the application's in a joint problem,
-// else empty. A channel whose ends stay though no way keeps what it asks for goes on over the one that it has.
+// else empty. A channel whose ends stay though no way keeps what it asks for goes on over the one that it has. others are the
+// channels, in words, that go another way though their ends stay: nothing else would tell of them.
 func (inv *inventory) storeWays(
 	tx *store.Tx, id uuid.UUID, app *appmodel.Application, p *placement.Problem, plan *placement.Plan, group string,
-) {
+) (others []string) {
 	if len(app.Channels) == 0 || len(plan.Channels) != len(p.Channels) {
-		return
+		return nil
 	}
 	ends := map[string]end{}
 	for i := range p.Components {
@@ -40,13 +42,20 @@ func (inv *inventory) storeWays(
 			Bandwidth: ch.Bandwidth, MaxLatency: ch.MaxLatency, Latency: way.Latency, Loopback: way.Loopback,
 			Network: way.Network, Path: way.Path,
 		}
-		if former, there := had[[3]string{c.Name, c.Source, c.Target}]; there && !way.Routed && from.remains() && to.remains() {
-			c.Network, c.Path, c.Latency = former.Network, former.Path, former.Latency
+		if former, there := had[[3]string{c.Name, c.Source, c.Target}]; there && from.remains() && to.remains() {
+			switch {
+			case !way.Routed:
+				c.Network, c.Path, c.Latency = former.Network, former.Path, former.Latency
+			case c.Network != former.Network || c.Path != former.Path:
+				others = append(others, fmt.Sprintf("channel %s from %s to %s by %s over %s instead of %s over %s",
+					c.Name, c.Source, c.Target, c.Path, c.Network, former.Path, former.Network))
+			}
 		}
 		c.Refused = from.refused() || to.refused()
 		ways = append(ways, c)
 	}
 	channels.Replace(tx, id, ways)
+	return others
 }
 
 // end is where a channel begins or ends.

@@ -2,6 +2,7 @@ package replan_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -10,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/netma/state"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/swm/plan"
@@ -81,7 +85,13 @@ func (w world) describe(nodes []string, slow map[[2]string]string) {
 			}
 		}
 	}
-	d, err := topologies.Parse([]byte(text + "]\n"))
+	w.network(text + "]\n")
+}
+
+// network describes the network as a document.
+func (w world) network(text string) {
+	w.Helper()
+	d, err := topologies.Parse([]byte(text))
 	require.NoError(w, err)
 	w.Must(func(ctx context.Context, tx *store.Tx) error { return topologies.Save(ctx, tx, "lan", d) })
 }
@@ -176,6 +186,52 @@ func TestALinkThatDegradesMovesItsChannelOnce(t *testing.T) {
 	c, from3, to3 := w.channel(id)
 	require.Equal(t, plan.Running, c.Status)
 	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
+}
+
+// twoWays joins two nodes by a link, and by a switch.
+const twoWays = `networkImplementation: LAN
+nodes: [{name: n1}, {name: n2}, {name: s, type: NETWORK}]
+links:
+- {source: n1, target: n2, capabilities: {bandWidthBits: %[1]s, latencyNanos: "1e6"}}
+- {source: n2, target: n1, capabilities: {bandWidthBits: %[1]s, latencyNanos: "1e6"}}
+- {source: n1, target: s, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: s, target: n1, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: n2, target: s, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: s, target: n2, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+`
+
+// TestAChannelThatGoesAnotherWayIsSaid: no component moves, so that nothing else would tell of it.
+func TestAChannelThatGoesAnotherWayIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2")
+	w.network(fmt.Sprintf(twoWays, "100M"))
+	id := w.place()
+	w.run(id)
+	first, from, to := w.channel(id)
+	require.Equal(t, from+"-"+to, first.Path)
+	placed := func() (all []history.Entry) {
+		all, err := history.After(t.Context(), w.DB, &id, 0, 10, recorded.ApplicationPlaced)
+		require.NoError(t, err)
+		return all
+	}
+	require.Len(t, placed(), 1)
+
+	w.network(fmt.Sprintf(twoWays, "5M"))
+	w.replan()
+	c, from2, to2 := w.channel(id)
+	require.Equal(t, [2]string{from, to}, [2]string{from2, to2})
+	require.Equal(t, plan.Running, c.Status)
+	said := placed()
+	require.Len(t, said, 2)
+	require.Equal(t, "channel frames from front to back by "+c.Path+" over LAN instead of "+first.Path+" over LAN", said[1].Message)
+	var decision placement.Decision
+	require.NoError(t, json.Unmarshal(said[1].Data, &decision))
+	require.Contains(t, decision.Because, "channel frames is out of QoS")
+	require.Empty(t, decision.Why, "no component has another place")
+	require.Equal(t, c.Path, decision.Channels[0].Path)
+
+	w.replan()
+	require.Len(t, placed(), 2)
 }
 
 // foresee says what a model foresees of a link's bandwidth in ten minutes.

@@ -151,6 +151,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 			joint.Components = append(joint.Components, comp)
 		}
 		tie(&joint, c.app, c.list, own.ID+"/")
+		inv.keepWays(&joint, c.list, own.ID+"/")
 		inv.link(&joint, c.app, c.list, own.ID+"/")
 		inv.prefer(&joint, c.app, c.list, own.ID+"/")
 	}

@@ -25,12 +25,7 @@ func (inv *inventory) storeWays(
 	for i := range p.Components {
 		ends[p.Components[i].ID] = end{&p.Components[i], &plan.Assignments[i]}
 	}
-	had := map[[3]string]channels.Channel{}
-	for _, c := range inv.using {
-		if c.Application == id {
-			had[[3]string{c.Name, c.Source, c.Target}] = c
-		}
-	}
+	had := inv.waysOf(id)
 	var ways []channels.Channel
 	for i, ch := range p.Channels {
 		from, to, way := ends[ch.From], ends[ch.To], plan.Channels[i]
@@ -56,6 +51,34 @@ func (inv *inventory) storeWays(
 	}
 	channels.Replace(tx, id, ways)
 	return others
+}
+
+// waysOf are the ways that the channels of an application take now, by channel, source and target.
+func (inv *inventory) waysOf(id uuid.UUID) map[[3]string]channels.Channel {
+	had := map[[3]string]channels.Channel{}
+	for _, c := range inv.using {
+		if c.Application == id {
+			had[[3]string{c.Name, c.Source, c.Target}] = c
+		}
+	}
+	return had
+}
+
+// keepWays adds to the problem which ways the channels of an application take now. prefix is as in tie.
+func (inv *inventory) keepWays(problem *placement.Problem, list []part, prefix string) {
+	if len(problem.Channels) == 0 {
+		return
+	}
+	had := map[[3]string]*placement.Way{}
+	for ends, c := range inv.waysOf(instanceOf(list)) {
+		had[[3]string{ends[0], prefix + ends[1], prefix + ends[2]}] = &placement.Way{Network: c.Network, Path: c.Path}
+	}
+	for i := range problem.Channels {
+		ch := &problem.Channels[i]
+		if way, runs := had[[3]string{ch.Name, ch.From, ch.To}]; runs {
+			ch.Current = way
+		}
+	}
 }
 
 // end is where a channel begins or ends.

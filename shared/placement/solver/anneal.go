@@ -11,6 +11,8 @@ import (
 // 1983). What is taken of nodes and media costs the prices of the relaxation, which also propose where to go. Its numbers are pseudo-random from one fixed seed, so equal problems walk alike. Every component has a place throughout;
 // spreads, sets that keep apart and groups with one orchestrator are kept at each step.
 type annealing struct {
+	dice
+
 	j    *joint
 	m    *Model
 	at   []int32
@@ -29,7 +31,6 @@ type annealing struct {
 	scale   float64   // what a component is worth at its best, on average
 	warm    float64   // the temperature at first
 	likely  [][]int32 // candidates of each component, the most promising first
-	random  uint64
 	bonds   []float64 // of each pair, how likely its ends move together
 	moved   []int32   // memory for a step: what moves, where to, and where and by which routes it was
 	target  []int32
@@ -61,7 +62,7 @@ func (s *State) anneal(j *joint, sol *Solution, work int64) {
 			return
 		}
 	}
-	a := &annealing{j: j, m: m, random: 0x9E3779B97F4A7C15}
+	a := &annealing{j: j, m: m, dice: seed}
 	if !a.begin(sol) {
 		return
 	}
@@ -164,12 +165,26 @@ func (a *annealing) begin(sol *Solution) bool {
 		}
 		a.put(int32(i), a.likely[i][k])
 	}
+	a.stayOnRoutes()
 	if sol.Placed == len(j.comps) {
 		a.best = sol.Value
 	} else {
 		a.best = math.Inf(-1)
 	}
 	return true
+}
+
+// stayOnRoutes gives the channels the routes that they take now, as far as both ends are where they have been: what does not fit any
+// more is then overloaded, and nothing else.
+func (a *annealing) stayOnRoutes() {
+	for k := range a.j.pairs {
+		now := a.m.Channels[a.j.pairs[k].channel].Now
+		if from, to, ok := a.ends(int32(k)); ok && a.m.between(now, from, to) {
+			a.carry(int32(k), from, to, -1)
+			a.via[k] = now.Via
+			a.carry(int32(k), from, to, 1)
+		}
+	}
 }
 
 // bond says for each pair how few pairs of sites it allows.
@@ -193,18 +208,6 @@ func (a *annealing) bond() {
 		a.bonds = append(a.bonds, 1-float64(allowed)/float64(max(1, all)))
 	}
 }
-
-func (a *annealing) next() uint64 {
-	a.random ^= a.random << 13
-	a.random ^= a.random >> 7
-	a.random ^= a.random << 17
-	return a.random
-}
-
-// below returns a number from 0 to n-1.
-func (a *annealing) below(n int) int { return int((a.next() >> 33) % uint64(n)) }
-
-func (a *annealing) part() float64 { return float64(a.next()>>11) / (1 << 53) }
 
 // walk takes so many steps, or fewer if done says so.
 func (a *annealing) walk(steps int64, done func() bool) {

@@ -50,20 +50,26 @@ type world struct {
 func newWorld(t *testing.T, nodes ...string) world {
 	w := world{applicationtest.New(t), replan.Settings{Pause: time.Hour, Most: 3}}
 	w.settings.StaleAfter = time.Minute
+	w.see(nil, nodes...)
+	w.describe(nodes, nil)
+	return w
+}
+
+// see lets the nodes be heard of, with forecasts for some.
+func (w world) see(forecasts map[string]topology.ForecastedMetrics, nodes ...string) {
+	w.Helper()
 	c := topology.Cluster{Type: "kubernetes", Name: "site", Engine: "Kubernetes", Node: map[string]topology.Node{}}
 	for _, n := range nodes {
 		c.Node[n] = topology.Node{
 			Name: n, Engine: "Kubernetes", LastSeen: topology.Known(float64(time.Now().Unix())),
 			StaticMetrics:  topology.StaticMetrics{CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
-			DynamicMetrics: topology.DynamicMetrics{FreeRAM: topology.Known(7 << 30)},
+			DynamicMetrics: topology.DynamicMetrics{FreeRAM: topology.Known(7 << 30)}, ForecastedMetrics: forecasts[n],
 		}
 	}
 	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, &topology.Taxonomy{Cluster: map[string]topology.Cluster{"site": c}}, time.Now(), time.Minute)
 		return err
 	})
-	w.describe(nodes, nil)
-	return w
 }
 
 // describe describes the network; links that are named carry less.
@@ -276,6 +282,86 @@ func TestAChannelMovesBeforeItsLinkDegrades(t *testing.T) {
 	w.replan()
 	_, from3, to3 := w.channel(id)
 	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
+}
+
+// small is an application of one component.
+const small = `name: %s
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 1500m, memory: 2Gi}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
+`
+
+// TestANodeThatWillBeFullIsLeft: as far as its forecast needs it, where forecasts are used, and once.
+func TestANodeThatWillBeFullIsLeft(t *testing.T) {
+	t.Parallel()
+	for what, forecast := range map[string]topology.ForecastedMetrics{
+		"50 % of its cpu, which leaves 2 of 4 cores for the 3 that are reserved":          {CPUUtilizationPrediction: topology.Known(50)},
+		"75 % of its memory, which leaves 2 GiB of 8 GiB for the 4 GiB that are reserved": {MemoryUtilizationPrediction: topology.Known(75)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "n1")
+			var ids [2]uuid.UUID
+			for i := range ids {
+				ids[i] = applicationtest.Submit(w, w.DB, fmt.Sprintf(small, fmt.Sprint("shop", i))).ID
+				w.Must(func(ctx context.Context, tx *store.Tx) error {
+					return match.Place(ctx, tx, ids[i], w.settings.Settings, false, "")
+				})
+				w.run(ids[i])
+			}
+			at := func() (nodes []string) {
+				for _, id := range ids {
+					for _, j := range w.Get(id).Jobs {
+						if j.Live() {
+							nodes = append(nodes, j.Node)
+						}
+					}
+				}
+				return nodes
+			}
+			require.Equal(t, []string{"n1", "n1"}, at())
+			w.see(map[string]topology.ForecastedMetrics{"n1": forecast}, "n1", "n2")
+			w.replan()
+			require.Equal(t, []string{"n1", "n1"}, at(), "forecasts are not used")
+
+			w.settings.UseForecast = true
+			w.replan()
+			require.ElementsMatch(t, []string{"n1", "n2"}, at(), "there is room for one")
+			var why string
+			require.NoError(t, w.DB.QueryRow(t.Context(), `select data ->> 'because' from history
+where event = $1 order by id desc limit 1`, recorded.ApplicationPlaced).Scan(&why))
+			require.Regexp(t, "^node site/n1 will be full: the forecast of .* says "+what+"$", why)
+			was := at()
+			for _, id := range ids {
+				w.run(id)
+			}
+			w.replan()
+			require.Equal(t, was, at())
+		})
+	}
+}
+
+// TestWhereNothingElseFitsTheForecastIsBorne: it is tried once, and what runs goes on.
+func TestWhereNothingElseFitsTheForecastIsBorne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1")
+	w.settings.UseForecast = true
+	id := applicationtest.Submit(w, w.DB, fmt.Sprintf(small, "shop")).ID
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return match.Place(ctx, tx, id, w.settings.Settings, false, "")
+	})
+	w.run(id)
+	w.see(map[string]topology.ForecastedMetrics{"n1": {CPUUtilizationPrediction: topology.Known(90)}}, "n1")
+	w.settings.Pause = 0
+	for range 3 {
+		w.replan()
+	}
+	require.Equal(t, "n1", w.Get(id).Jobs[0].Node)
+	var times int
+	require.NoError(t, w.DB.QueryRow(t.Context(), "select times from channel_replans where application_id = $1", id).Scan(&times))
+	require.Equal(t, 1, times)
 }
 
 // TestWhatCannotMoveStaysOutOfQoS: without another way the channel keeps the one that it has, and works again when the link does.

@@ -51,18 +51,19 @@ const (
 	adapt     = 500   // steps between changes of the temperature
 	together  = 30    // percent of the steps that move what has to stay together
 	looked    = 32    // most nodes of a site at which such a step looks, for each component
+	urgent    = 70    // percent of the steps that begin with what overloads, where most runs already
 	missing   = 2.0   // overload that a channel without a route counts as at first, beside its bandwidth
 )
 
 // anneal improves the solution within some work, of which a walk takes less where that cools slowly enough.
-func (s *State) anneal(j *joint, sol *Solution, work int64) {
+func (s *State) anneal(j *joint, sol *Solution, work int64, random dice) {
 	m := s.m
 	for i := range m.Components {
 		if m.Components[i].Limited {
 			return
 		}
 	}
-	a := &annealing{j: j, m: m, dice: seed}
+	a := &annealing{j: j, m: m, dice: random}
 	if !a.begin(sol) {
 		return
 	}
@@ -174,6 +175,37 @@ func (a *annealing) begin(sol *Solution) bool {
 	return true
 }
 
+// troubled returns a component on a node that is overloaded, or an end of a channel that is without a route or on a medium that is
+// overloaded, if some looks find one; else the one given.
+func (a *annealing) troubled(other int32) int32 {
+	j, m := a.j, a.m
+	for range 16 {
+		k := int32(a.below(len(j.pairs)))
+		p := &j.pairs[k]
+		hot := a.via[k] == Unrouted
+		if from, to, ok := a.ends(k); ok && a.via[k] >= 0 {
+			for _, medium := range j.ways[int(m.Nodes[from].Site)*j.sites+int(m.Nodes[to].Site)][a.via[k]].media {
+				hot = hot || a.used[medium] > m.Media[medium]
+			}
+		}
+		if hot {
+			if a.below(2) == 0 {
+				return p.c
+			}
+			return p.d
+		}
+		for _, i := range []int32{p.c, p.d} {
+			n := a.at[j.comps[i]]
+			for _, d := range m.ClassOf(j.comps[i]).Demand {
+				if x := int(n)*m.Dims + d.Dim; a.load[x] > m.Free[x] {
+					return i
+				}
+			}
+		}
+	}
+	return other
+}
+
 // stayOnRoutes gives the channels the routes that they take now, as far as both ends are where they have been: what does not fit any
 // more is then overloaded, and nothing else.
 func (a *annealing) stayOnRoutes() {
@@ -233,6 +265,9 @@ func (a *annealing) walk(steps int64, done func() bool) {
 func (a *annealing) step(warm float64) {
 	j, m := a.j, a.m
 	i := int32(a.below(len(j.comps)))
+	if j.settled && len(j.pairs) > 0 && a.over > 0 && a.below(100) < urgent {
+		i = a.troubled(i)
+	}
 	c := j.comps[i]
 	home := a.at[c]
 	before := a.energy()

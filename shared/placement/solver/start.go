@@ -29,9 +29,6 @@ func (s *State) starts(sol *Solution) {
 			break
 		}
 	}
-	if s.m.settled() && (sol.Placed < sol.PlacedBound || 5*s.m.leaving(sol.At) > len(s.m.Components)) {
-		s.mend(sol, hardest)
-	}
 }
 
 // repair makes a placement from the last result of the relaxation: as many components as fit stay, and the others go

@@ -11,6 +11,8 @@ import (
 // 1983). What is taken of nodes and media costs the prices of the relaxation, which also propose where to go. Its numbers are pseudo-random from one fixed seed, so equal problems walk alike. Every component has a place throughout;
 // spreads, sets that keep apart and groups with one orchestrator are kept at each step.
 type annealing struct {
+	dice
+
 	j    *joint
 	m    *Model
 	at   []int32
@@ -29,7 +31,6 @@ type annealing struct {
 	scale   float64   // what a component is worth at its best, on average
 	warm    float64   // the temperature at first
 	likely  [][]int32 // candidates of each component, the most promising first
-	random  uint64
 	bonds   []float64 // of each pair, how likely its ends move together
 	moved   []int32   // memory for a step: what moves, where to, and where and by which routes it was
 	target  []int32
@@ -50,18 +51,19 @@ const (
 	adapt     = 500   // steps between changes of the temperature
 	together  = 30    // percent of the steps that move what has to stay together
 	looked    = 32    // most nodes of a site at which such a step looks, for each component
+	urgent    = 70    // percent of the steps that begin with what overloads, where most runs already
 	missing   = 2.0   // overload that a channel without a route counts as at first, beside its bandwidth
 )
 
 // anneal improves the solution within some work, of which a walk takes less where that cools slowly enough.
-func (s *State) anneal(j *joint, sol *Solution, work int64) {
+func (s *State) anneal(j *joint, sol *Solution, work int64, random dice) {
 	m := s.m
 	for i := range m.Components {
 		if m.Components[i].Limited {
 			return
 		}
 	}
-	a := &annealing{j: j, m: m, random: 0x9E3779B97F4A7C15}
+	a := &annealing{j: j, m: m, dice: random}
 	if !a.begin(sol) {
 		return
 	}
@@ -164,12 +166,57 @@ func (a *annealing) begin(sol *Solution) bool {
 		}
 		a.put(int32(i), a.likely[i][k])
 	}
+	a.stayOnRoutes()
 	if sol.Placed == len(j.comps) {
 		a.best = sol.Value
 	} else {
 		a.best = math.Inf(-1)
 	}
 	return true
+}
+
+// troubled returns a component on a node that is overloaded, or an end of a channel that is without a route or on a medium that is
+// overloaded, if some looks find one; else the one given.
+func (a *annealing) troubled(other int32) int32 {
+	j, m := a.j, a.m
+	for range 16 {
+		k := int32(a.below(len(j.pairs)))
+		p := &j.pairs[k]
+		hot := a.via[k] == Unrouted
+		if from, to, ok := a.ends(k); ok && a.via[k] >= 0 {
+			for _, medium := range j.ways[int(m.Nodes[from].Site)*j.sites+int(m.Nodes[to].Site)][a.via[k]].media {
+				hot = hot || a.used[medium] > m.Media[medium]
+			}
+		}
+		if hot {
+			if a.below(2) == 0 {
+				return p.c
+			}
+			return p.d
+		}
+		for _, i := range []int32{p.c, p.d} {
+			n := a.at[j.comps[i]]
+			for _, d := range m.ClassOf(j.comps[i]).Demand {
+				if x := int(n)*m.Dims + d.Dim; a.load[x] > m.Free[x] {
+					return i
+				}
+			}
+		}
+	}
+	return other
+}
+
+// stayOnRoutes gives the channels the routes that they take now, as far as both ends are where they have been: what does not fit any
+// more is then overloaded, and nothing else.
+func (a *annealing) stayOnRoutes() {
+	for k := range a.j.pairs {
+		now := a.m.Channels[a.j.pairs[k].channel].Now
+		if from, to, ok := a.ends(int32(k)); ok && a.m.between(now, from, to) {
+			a.carry(int32(k), from, to, -1)
+			a.via[k] = now.Via
+			a.carry(int32(k), from, to, 1)
+		}
+	}
 }
 
 // bond says for each pair how few pairs of sites it allows.
@@ -193,18 +240,6 @@ func (a *annealing) bond() {
 		a.bonds = append(a.bonds, 1-float64(allowed)/float64(max(1, all)))
 	}
 }
-
-func (a *annealing) next() uint64 {
-	a.random ^= a.random << 13
-	a.random ^= a.random >> 7
-	a.random ^= a.random << 17
-	return a.random
-}
-
-// below returns a number from 0 to n-1.
-func (a *annealing) below(n int) int { return int((a.next() >> 33) % uint64(n)) }
-
-func (a *annealing) part() float64 { return float64(a.next()>>11) / (1 << 53) }
 
 // walk takes so many steps, or fewer if done says so.
 func (a *annealing) walk(steps int64, done func() bool) {
@@ -230,6 +265,9 @@ func (a *annealing) walk(steps int64, done func() bool) {
 func (a *annealing) step(warm float64) {
 	j, m := a.j, a.m
 	i := int32(a.below(len(j.comps)))
+	if j.settled && len(j.pairs) > 0 && a.over > 0 && a.below(100) < urgent {
+		i = a.troubled(i)
+	}
 	c := j.comps[i]
 	home := a.at[c]
 	before := a.energy()

@@ -477,10 +477,14 @@ func (s *State) withChannels(sol *Solution, work int64) {
 	}
 	defer func() { s.work += j.work }()
 	if j.settled = s.m.settled(); j.settled && able == sol.PlacedBound {
-		s.anneal(j, sol, work)
+		for try := range settledTries {
+			if s.anneal(j, sol, work, seed+dice(try)); sol.At != nil && 5*s.m.leaving(sol.At) <= len(s.m.Components) {
+				break
+			}
+		}
 	}
 	if sol.Placed < able && able == sol.PlacedBound {
-		s.anneal(j, sol, work/4)
+		s.anneal(j, sol, work/4, seed)
 	}
 	if sol.Placed < able {
 		return // the bound is on plans that place everything
@@ -491,6 +495,6 @@ func (s *State) withChannels(sol *Solution, work int64) {
 	}
 	sol.Bound = min(sol.Bound, s.m.rounded(bound+slack(bound)))
 	if !sol.proven() {
-		s.anneal(j, sol, work)
+		s.anneal(j, sol, work, seed)
 	}
 }

@@ -93,6 +93,7 @@ func (n names) in(ids ...string) (string, bool) {
 func describe(implementation string, known names, bandwidth int64, parts ...part) (d *topologies.Document, left int) {
 	nodes, links := map[string]topologies.Node{}, map[[2]string]link{}
 	for _, p := range parts {
+		p.sort()
 		called := p.called(known)
 		add := func(name string, n node) {
 			at := topologies.Node{Name: name, Type: "NETWORK", IPAddress: n.ip, MACAddress: n.mac}
@@ -147,6 +148,12 @@ func describe(implementation string, known names, bandwidth int64, parts ...part
 		d.Links = append(d.Links, out)
 	}
 	return d, left
+}
+
+// sort gives the part an order of its own: a document that differs is told, and sources know no order.
+func (p part) sort() {
+	slices.SortStableFunc(p.nodes, func(a, b node) int { return strings.Compare(a.ids[0], b.ids[0]) })
+	slices.SortStableFunc(p.links, func(a, b link) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 
 // called returns the names of the nodes by the ids that links have. A name that two nodes give themselves is none of either.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,9 +76,7 @@ func listen(ctx context.Context, o options, log *slog.Logger, changed func()) (*
 			global.ListenAddresses = []string{host}
 		}
 	}
-	level := &slog.LevelVar{}
-	level.Set(slog.LevelWarn)
-	s := &sessions{server.NewBgpServer(server.LoggerOption(log, level)), o.Settle}
+	s := &sessions{server.NewBgpServer(server.LoggerOption(log, &slog.LevelVar{})), o.Settle}
 	go s.server.Serve()
 	if err := s.server.StartBgp(ctx, &api.StartBgpRequest{Global: global}); err != nil {
 		return nil, fmt.Errorf("begin to speak BGP: %w", err)
@@ -139,18 +137,24 @@ func (s speaker) peer(as uint32, password string) *api.Peer {
 var errNotHeard = errors.New("no session with a speaker that has told all it knows")
 
 // read returns the network. The error is errNotHeard while no speaker is there: what it told before is then as good as anything.
-func (s *sessions) read(ctx context.Context) (part, error) {
-	p, err := s.rib()
-	if err != nil {
+func (s *sessions) read(ctx context.Context) (p part, err error) {
+	if err := s.anyHeard(ctx); err != nil {
 		return p, err
 	}
-	// A session that ends is marked so before what it told is forgotten. So whatever was forgotten when the table was read is known now.
+	if p, err = s.rib(); err != nil {
+		return p, err
+	}
+	// A session that ends is marked so before what it told is forgotten. So if anything was forgotten while it was read, that is known now.
+	return p, s.anyHeard(ctx)
+}
+
+func (s *sessions) anyHeard(ctx context.Context) error {
 	heard := false
-	err = s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) { heard = heard || s.heard(p, time.Now()) })
+	err := s.server.ListPeer(ctx, &api.ListPeerRequest{}, func(p *api.Peer) { heard = heard || s.heard(p, time.Now()) })
 	if err == nil && !heard {
 		err = errNotHeard
 	}
-	return p, err
+	return err
 }
 
 // heard reports whether a speaker has told all that it knows.
@@ -187,6 +191,7 @@ func (s *sessions) rib() (p part, err error) {
 			}
 		})
 	for _, n := range nodes {
+		slices.Sort(n.ids[1:])
 		p.nodes = append(p.nodes, *n)
 	}
 	p.links = links
@@ -215,14 +220,22 @@ func addNode(nodes map[string]*node, nlri *bgp.LsNodeNLRI, about *bgp.LsAttribut
 	}
 	n.ids = append(n.ids, more...)
 	if about.Name != nil {
-		n.name = cmp.Or(n.name, *about.Name)
+		n.name = one(n.name, *about.Name)
 	}
 	for _, address := range []*netip.Addr{about.LocalRouterID, about.LocalRouterIDv6} {
 		if address != nil && address.IsValid() {
 			n.ids = append(n.ids, address.String())
-			n.ip = cmp.Or(n.ip, address.String())
+			n.ip = one(n.ip, address.String())
 		}
 	}
+}
+
+// one of two names or addresses, the same whichever comes first.
+func one(a, b string) string {
+	if a == "" || b != "" && b < a {
+		return b
+	}
+	return a
 }
 
 // idOf returns the id of a router: of its own protocol if it has one, else of BGP, which is another way to find it otherwise.

@@ -91,10 +91,14 @@ func (t *teller) follow(ctx context.Context) {
 			continue
 		}
 		wait = shortest
+		every := t.o.Every
+		if err != nil {
+			every = min(every, time.Second) // a speaker is not said to have told all before gobgp has noted it
+		}
 		select {
 		case <-ctx.Done():
 		case <-t.news:
-		case <-time.After(t.o.Every):
+		case <-time.After(every):
 		}
 		sleep(ctx, t.o.Pause)
 	}
@@ -159,10 +163,10 @@ func (t *teller) document(ctx context.Context) (*topologies.Document, error) {
 		}
 	}
 	d, left := describe(t.o.Network, known, t.bandwidth, parts...)
-	if left != t.left {
-		t.left = left
+	if left > t.left {
 		t.log.WarnContext(ctx, "links are left out, since nobody says their bandwidth: see --bandwidth", "links", left)
 	}
+	t.left = left
 	if len(d.Links) == 0 {
 		return nil, errors.New("there is no link in the network")
 	}

@@ -205,7 +205,7 @@ func TestRunningChannelsKeepTheirWays(t *testing.T) {
 func TestAChannelLeavesItsWayOnlyIfItMust(t *testing.T) {
 	t.Parallel()
 	at := []placement.Target{{Orchestrator: "o", Cluster: "k", Node: "n0"}, {Orchestrator: "o", Cluster: "k", Node: "n1"}}
-	way := func(current *placement.Way, slow int64) (network string, moved float64) {
+	way := func(current *placement.Way, slow int64) (over string, moved float64) {
 		p := placement.Problem{
 			Network: &network.Topology{Nodes: []network.Node{{ID: "n0"}, {ID: "n1"}}, Networks: []network.Network{
 				{

@@ -251,7 +251,9 @@ func TestNeighboursAreTold(t *testing.T) {
 		"hub-1 hub-3 10000000 ", "hub-1 switch-1 1000000000 ", "hub-2 switch-1 2500000000 ",
 		"hub-3 hub-1 10000000 ", "switch-1 hub-1 1000000000 ", "switch-1 hub-2 2500000000 ")
 	require.Equal(t, []topologies.Node{
-		{Name: "hub-1"}, {Name: "hub-2"}, {Name: "hub-3", MACAddress: "00:11:22:33:44:66"},
+		{Name: "hub-1"},
+		{Name: "hub-2"},
+		{Name: "hub-3", MACAddress: "00:11:22:33:44:66"},
 		{Name: "switch-1", Type: "NETWORK", IPAddress: "192.0.2.9", MACAddress: "00:11:22:33:44:55"},
 	}, d.Nodes)
 	require.Equal(t, "site", d.NetworkImplementation)
@@ -320,7 +322,9 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, err)
 	d, left := describe("n", known, 0, part{
 		nodes: []node{
-			{ids: []string{"10.0.0.1"}, name: "same"}, {ids: []string{"10.0.0.2"}, name: "same"}, {ids: []string{"10.0.0.3"}, name: "same"},
+			{ids: []string{"10.0.0.1"}, name: "same"},
+			{ids: []string{"10.0.0.2"}, name: "same"},
+			{ids: []string{"10.0.0.3"}, name: "same"},
 			{ids: []string{"10.0.0.2:10.1.0.2"}}, // a network with several routers
 		},
 		links: []link{

@@ -11,8 +11,6 @@ import (
 // 1983). What is taken of nodes and media costs the prices of the relaxation, which also propose where to go. Its numbers are pseudo-random from one fixed seed, so equal problems walk alike. Every component has a place throughout;
 // spreads, sets that keep apart and groups with one orchestrator are kept at each step.
 type annealing struct {
-	dice
-
 	j    *joint
 	m    *Model
 	at   []int32
@@ -31,6 +29,7 @@ type annealing struct {
 	scale   float64   // what a component is worth at its best, on average
 	warm    float64   // the temperature at first
 	likely  [][]int32 // candidates of each component, the most promising first
+	random  uint64
 	bonds   []float64 // of each pair, how likely its ends move together
 	moved   []int32   // memory for a step: what moves, where to, and where and by which routes it was
 	target  []int32
@@ -51,19 +50,18 @@ const (
 	adapt     = 500   // steps between changes of the temperature
 	together  = 30    // percent of the steps that move what has to stay together
 	looked    = 32    // most nodes of a site at which such a step looks, for each component
-	urgent    = 70    // percent of the steps that begin with what overloads, where most runs already
 	missing   = 2.0   // overload that a channel without a route counts as at first, beside its bandwidth
 )
 
 // anneal improves the solution within some work, of which a walk takes less where that cools slowly enough.
-func (s *State) anneal(j *joint, sol *Solution, work int64, random dice) {
+func (s *State) anneal(j *joint, sol *Solution, work int64) {
 	m := s.m
 	for i := range m.Components {
 		if m.Components[i].Limited {
 			return
 		}
 	}
-	a := &annealing{j: j, m: m, dice: random}
+	a := &annealing{j: j, m: m, random: 0x9E3779B97F4A7C15}
 	if !a.begin(sol) {
 		return
 	}
@@ -175,37 +173,6 @@ func (a *annealing) begin(sol *Solution) bool {
 	return true
 }
 
-// troubled returns a component on a node that is overloaded, or an end of a channel that is without a route or on a medium that is
-// overloaded, if some looks find one; else the one given.
-func (a *annealing) troubled(other int32) int32 {
-	j, m := a.j, a.m
-	for range 16 {
-		k := int32(a.below(len(j.pairs)))
-		p := &j.pairs[k]
-		hot := a.via[k] == Unrouted
-		if from, to, ok := a.ends(k); ok && a.via[k] >= 0 {
-			for _, medium := range j.ways[int(m.Nodes[from].Site)*j.sites+int(m.Nodes[to].Site)][a.via[k]].media {
-				hot = hot || a.used[medium] > m.Media[medium]
-			}
-		}
-		if hot {
-			if a.below(2) == 0 {
-				return p.c
-			}
-			return p.d
-		}
-		for _, i := range []int32{p.c, p.d} {
-			n := a.at[j.comps[i]]
-			for _, d := range m.ClassOf(j.comps[i]).Demand {
-				if x := int(n)*m.Dims + d.Dim; a.load[x] > m.Free[x] {
-					return i
-				}
-			}
-		}
-	}
-	return other
-}
-
 // stayOnRoutes gives the channels the routes that they take now, as far as both ends are where they have been: what does not fit any
 // more is then overloaded, and nothing else.
 func (a *annealing) stayOnRoutes() {
@@ -241,6 +208,18 @@ func (a *annealing) bond() {
 	}
 }
 
+func (a *annealing) next() uint64 {
+	a.random ^= a.random << 13
+	a.random ^= a.random >> 7
+	a.random ^= a.random << 17
+	return a.random
+}
+
+// below returns a number from 0 to n-1.
+func (a *annealing) below(n int) int { return int((a.next() >> 33) % uint64(n)) }
+
+func (a *annealing) part() float64 { return float64(a.next()>>11) / (1 << 53) }
+
 // walk takes so many steps, or fewer if done says so.
 func (a *annealing) walk(steps int64, done func() bool) {
 	warm, cold := a.warm, 0.01*a.scale
@@ -265,9 +244,6 @@ func (a *annealing) walk(steps int64, done func() bool) {
 func (a *annealing) step(warm float64) {
 	j, m := a.j, a.m
 	i := int32(a.below(len(j.comps)))
-	if j.settled && len(j.pairs) > 0 && a.over > 0 && a.below(100) < urgent {
-		i = a.troubled(i)
-	}
 	c := j.comps[i]
 	home := a.at[c]
 	before := a.energy()

@@ -477,14 +477,10 @@ func (s *State) withChannels(sol *Solution, work int64) {
 	}
 	defer func() { s.work += j.work }()
 	if j.settled = s.m.settled(); j.settled && able == sol.PlacedBound {
-		for try := range settledTries {
-			if s.anneal(j, sol, work, seed+dice(try)); sol.At != nil && 5*s.m.leaving(sol.At) <= len(s.m.Components) {
-				break
-			}
-		}
+		s.anneal(j, sol, work)
 	}
 	if sol.Placed < able && able == sol.PlacedBound {
-		s.anneal(j, sol, work/4, seed)
+		s.anneal(j, sol, work/4)
 	}
 	if sol.Placed < able {
 		return // the bound is on plans that place everything
@@ -495,6 +491,6 @@ func (s *State) withChannels(sol *Solution, work int64) {
 	}
 	sol.Bound = min(sol.Bound, s.m.rounded(bound+slack(bound)))
 	if !sol.proven() {
-		s.anneal(j, sol, work, seed)
+		s.anneal(j, sol, work)
 	}
 }

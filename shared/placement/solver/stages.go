@@ -143,7 +143,6 @@ const (
 	settledPart  = 16      // of the whole budget, at most this part
 	eachSettled  = 100     // and for each pair of component and node
 	leastSettled = 100_000 // but as much where these are few
-	settledTries = 6       // annealings, as long as more than a fifth of the components leave
 )
 
 // settled reports whether most components of a problem with channels may stay where they are: a link that degrades does not cost a
@@ -156,16 +155,6 @@ func (m *Model) settled() bool {
 		}
 	}
 	return len(m.Channels) > 0 && 2*stay > len(m.Components)
-}
-
-// leaving counts the components that have no place though one is known where they may stay, or another than that.
-func (m *Model) leaving(at []int32) (count int) {
-	for c, n := range at {
-		if len(m.Components[c].Home) > 0 && (n < 0 || !m.IsHome(int32(c), n)) {
-			count++
-		}
-	}
-	return count
 }
 
 // proven reports whether the bounds leave nothing to gain.

@@ -329,6 +329,32 @@ func (s *Stored) look(ctx context.Context, tx *store.Tx, where map[string]*Posit
 	return nil
 }
 
+// lookAgain looks for what was not told because a subscriber had been told something too short a while before.
+func lookAgain(ctx context.Context, tx *store.Tx) error {
+	all, err := listed(ctx, tx, "", nil, "")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(s Stored) bool { return !s.Body.limited() || s.Body.Frequency == 0 })
+	if len(all) == 0 {
+		return nil
+	}
+	var users []string
+	for _, s := range all {
+		users = append(users, s.Body.users()...)
+	}
+	where, err := byAddress(ctx, tx, users)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if err := s.look(ctx, tx, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func listed(ctx context.Context, q store.Querier, kind string, id *uuid.UUID, owner string) ([]Stored, error) {
 	return store.Collect(ctx, q, "read subscriptions", pgx.RowToStructByName[Stored], selectSubscriptions, kind, id, owner)
 }
@@ -469,21 +495,8 @@ func Due(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
-	all, err := listed(ctx, tx, "", nil, "")
-	if err != nil {
+	if err := lookAgain(ctx, tx); err != nil {
 		return err
-	}
-	for _, s := range all {
-		if !s.Body.limited() || s.Body.Frequency == 0 {
-			continue // what there was to tell was told
-		}
-		where, err := byAddress(ctx, tx, s.Body.users())
-		if err != nil {
-			return err
-		}
-		if err := s.look(ctx, tx, where); err != nil {
-			return err
-		}
 	}
 	if _, err := tx.Exec(ctx, deleteExpired); err != nil {
 		return fmt.Errorf("forget expired subscriptions: %w", err)

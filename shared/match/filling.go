@@ -3,12 +3,12 @@ package match
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -62,12 +62,10 @@ func FindFilling(ctx context.Context, q store.Querier, s Settings) ([]Filling, e
 
 // String says in half a sentence why the node will be full.
 func (f *Filling) String() string {
-	amount := sized(float64(f.Left)) + " of " + sized(float64(f.Whole)) + " for the " + sized(float64(f.Reserved))
+	write, unit := placement.Size, ""
 	if f.What == "cpu" {
-		amount = coreText(f.Left) + " of " + coreText(f.Whole) + " cores for the " + coreText(f.Reserved)
+		write, unit = placement.CoreCount, " cores"
 	}
-	return fmt.Sprintf("node %s/%s will be full: the forecast of %s says %.0f %% of its %s, which leaves %s that are reserved",
-		f.Cluster, f.Node, f.Seen.UTC().Format(time.RFC3339), f.Percent, f.What, amount)
+	return fmt.Sprintf("node %s/%s will be full: the forecast of %s says %.0f %% of its %s, which leaves %s of %s%s for the %s that are reserved",
+		f.Cluster, f.Node, f.Seen.UTC().Format(time.RFC3339), f.Percent, f.What, write(f.Left), write(f.Whole), unit, write(f.Reserved))
 }
-
-func coreText(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'g', 4, 64) }

@@ -15,8 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/infra/agents/agent"
@@ -70,12 +68,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "edge:", err)
-		os.Exit(1)
-	}
+	agent.Main("edge", func(ctx context.Context) error { return run(ctx, os.Args[1:], os.Getenv, os.Stderr) })
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string, errOut io.Writer) error {

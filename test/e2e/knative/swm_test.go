@@ -118,13 +118,7 @@ func TestPodsOfAGroupAreBoundByThePlan(t *testing.T) {
 	image, err := deployed.Image(t.Context(), "test/bench/hello")
 	require.NoError(t, err)
 	const watch = "../../../knative/watches/swm-bind"
-	kubectl := func(document string, args ...string) string {
-		cmd := exec.Command("kubectl", append([]string{"-n", "e2e-bind"}, args...)...)
-		cmd.Stdin = strings.NewReader(document)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%v: %s", args, out)
-		return strings.TrimSpace(string(out))
-	}
+	kubectl := w.kubectlIn("e2e-bind")
 	w.change("SWM_CLUSTER", "e2e-bare")
 	exec.Command("kubectl", "create", "namespace", "e2e-bind").Run() //nolint:errcheck // it may be there
 	kubectl("", "label", "--overwrite", "namespace", "e2e-bind", "littoral.dev/bind=")

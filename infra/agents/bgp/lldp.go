@@ -44,10 +44,10 @@ func neighboursHere(program, here string) lldp {
 		cmd := exec.CommandContext(ctx, program, "-f", "json", "show", "neighbors")
 		cmd.Stderr = &said
 		out, err := cmd.Output()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(said.Bytes()))
+		if text := bytes.TrimSpace(said.Bytes()); err != nil && len(text) > 0 {
+			return nil, fmt.Errorf("%s: %w: %s", program, err, text)
 		}
-		return out, nil
+		return out, err
 	}, speedOf}
 }
 

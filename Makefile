@@ -154,7 +154,7 @@ grants: ## run the tests for the statements of functions, and write what each ma
 	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(TESTS)
 	$(GO) run ./scripts/gen/grants "$(STATEMENTS)"
 
-grants: TESTS ?= ./test/inprocess ./test/contracts ./test/walks ./functions/... ./shared/...
+grants: TESTS ?= ./test/inprocess ./test/contracts ./test/walks ./functions/...
 
 .PHONY: grants-check
 grants-check: ## try with the statements of "make grants" that no right is missing or too much, and run all functions in their roles

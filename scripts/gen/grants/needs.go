@@ -97,7 +97,7 @@ where pronamespace = 'public'::regnamespace and provolatile <> 'i' and prorettyp
 var (
 	verb    = regexp.MustCompile(`^[\s(]*(?:--[^\n]*\n\s*)*([a-zA-Z]+)`)
 	entry   = regexp.MustCompile(`:relid (\d+) [^{}]*?:requiredPerms (\d+) :checkAsUser \d+ :selectedCols \(b([ \d]*)\) :insertedCols \(b([ \d]*)\) :updatedCols \(b([ \d]*)\)`)
-	nextval = regexp.MustCompile(`:funcid 1574 [^{}]*:args \(\{CONST :consttype 2205 [^{}]*:constvalue 4 \[ (\d+) (\d+) (\d+) (\d+) `)
+	nextval = regexp.MustCompile(`:funcid 1574 [^{}]*:args \(\{CONST :consttype 2205 [^{}]*:constvalue 4 \[ (-?\d+) (-?\d+) (-?\d+) (-?\d+) `)
 )
 
 // Of parsenodes.h, and the number that sysattr.h adds to columns.
@@ -191,7 +191,10 @@ func (db *database) needs(s *statement, tree string) error {
 		}
 	}
 	for _, m := range nextval.FindAllStringSubmatch(tree, -1) {
-		oid := number(m[1]) | number(m[2])<<8 | number(m[3])<<16 | number(m[4])<<24
+		oid := 0
+		for i, b := range m[1:] {
+			oid |= number(b) & 0xff << (8 * i) // bytes are written with a sign
+		}
 		t, ours := db.tables[oid]
 		if !ours {
 			return errors.New("the sequence is not known")
@@ -238,7 +241,7 @@ func (db *database) first(name string) string {
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		panic(err) // it was matched by \d
+		panic(err) // it was matched by \d+
 	}
 	return n
 }

@@ -18,14 +18,14 @@ import (
 
 // granted lists what roles have, as the database has it.
 const granted = `
-select r.rolname, c.relname, lower(x.privilege_type), coalesce(a.attname, '')
-from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attacl is not null
-cross join lateral aclexplode(coalesce(a.attacl, c.relacl)) x join pg_roles r on r.oid = x.grantee
-where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'S') and r.rolname like 'littoral\_%'
-union
+select r.rolname, c.relname, lower(x.privilege_type), a.attname
+from pg_class c join pg_attribute a on a.attrelid = c.oid
+cross join lateral aclexplode(a.attacl) x join pg_roles r on r.oid = x.grantee
+where c.relnamespace = 'public'::regnamespace and r.rolname like 'littoral\_%'
+union all
 select r.rolname, c.relname, lower(x.privilege_type), ''
 from pg_class c cross join lateral aclexplode(c.relacl) x join pg_roles r on r.oid = x.grantee
-where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'S') and r.rolname like 'littoral\_%'`
+where c.relnamespace = 'public'::regnamespace and r.rolname like 'littoral\_%'`
 
 // try makes the roles of the file, and runs the check of each statement in the role of its function: with all rights, and without each.
 func (db *database) try(ctx context.Context, all map[string]rights) error {

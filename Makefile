@@ -29,6 +29,7 @@ run-two: build ## run two controllers beside each other and move an application 
 .PHONY: test
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/faults$$)
+	$(ROLES) ./test/inprocess
 	@test -n "$$LITTORAL_ZENOH_MODULES" || echo 'skipped test/zenoh, which needs Node: "make e2e-zenoh" runs it'
 	$(FAULTS)
 
@@ -147,19 +148,21 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	cd scripts/tools/proto && $(GO) run . ../../../shared/swm/solve/pb/solver.proto
 
 STATEMENTS := $(CURDIR)/bin/statements
+ROLES := LITTORAL_TEST_ROLES="$(CURDIR)/shared/roles/grants.sql" $(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m
+# What runs functions, or does in their name what they do.
+RUNNING := ./test/inprocess ./test/contracts ./test/walks ./functions/... ./infra/runner/host ./infra/agents/edge ./infra/agents/bgp \
+	./shared/cli ./shared/mdm/connect ./shared/metricsexport ./shared/pdlc/pipeline ./shared/swm/bind
 
-# A function's statements are kept by its own tests, by those of all functions together, and by those of packages that run some.
 .PHONY: grants
-grants: ## run the tests for the statements of functions, and write what each may do in the database: [TESTS=./...]
-	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(TESTS)
+grants: ## run the tests for the statements of functions, and write what each may do in the database: [TESTS=./functions/bus/get: add those]
+	$(if $(TESTS),,rm -rf "$(STATEMENTS)")
+	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(or $(TESTS),$(RUNNING))
 	$(GO) run ./scripts/gen/grants "$(STATEMENTS)"
 
-grants: TESTS ?= ./test/inprocess ./test/contracts ./test/walks ./functions/...
-
 .PHONY: grants-check
-grants-check: ## try with the statements of "make grants" that no right is missing or too much, and run all functions in their roles
+grants-check: ## try with the statements of "make grants" that no right is missing or too much, and run the tests in the functions' roles
 	$(GO) run ./scripts/gen/grants -try "$(STATEMENTS)"
-	LITTORAL_TEST_ROLES="$(CURDIR)/shared/roles/grants.sql" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m ./test/inprocess ./test/contracts
+	$(ROLES) $(or $(TESTS),$(RUNNING))
 
 CONSOLE := functions/console/app
 

@@ -36,6 +36,12 @@ func TestEveryFunctionHasARole(t *testing.T) {
 		have = append(have, m[1])
 	}
 	require.ElementsMatch(t, append(want, roles.Every), have, "make grants")
+	for _, entry := range functions.Registry {
+		folder := "functions/" + strings.Replace(entry.Name, "-", "/", 1)
+		if strings.Contains(source(t, folder), "env.DB") && !entry.Spec.Storeless {
+			require.Contains(t, text, " to "+store.Role(entry.Name)+";\n", "no test runs what it does with the store")
+		}
+	}
 
 	there := tables(t)
 	files, err := filepath.Glob(filepath.Join(root, "shared/migrate/sql/*.sql"))

@@ -50,8 +50,8 @@ func (t tracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpoo
 
 // TraceAcquireEnd implements pgxpool.AcquireTracer. Functions of tests have no role, nor have tests.
 func (t tracer) TraceAcquireEnd(ctx context.Context, _ *pgxpool.Pool, d pgxpool.TraceAcquireEndData) {
-	if roles == "" || d.Err != nil {
-		return
+	if roles == "" || d.Err != nil || !strings.HasPrefix(d.Conn.Config().Database, made) {
+		return // other databases have no roles
 	}
 	role := "none"
 	if function := functionOf(ctx); function != "" {

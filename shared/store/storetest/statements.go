@@ -154,6 +154,9 @@ func ReadStatements(dir, function string) ([]string, error) {
 // tracer is told of every statement of the tests.
 type tracer struct{ locks *lockWatch }
 
+// Tracer is for a store that something else than this package opens.
+func Tracer() pgx.QueryTracer { return tracer{watch} }
+
 // TraceQueryStart implements pgx.QueryTracer.
 func (t tracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	kept.note(ctx, d.SQL)

@@ -63,7 +63,7 @@ end
 $$;
 `
 
-// turn is the advisory lock under which roles are made, since Postgres refuses two changes of one at a time.
+// turn is the database's advisory lock under which roles are made, since Postgres refuses two changes of one at a time.
 const turn = 7205759404
 
 // Grant makes the roles and gives them their rights. What they had before stays, since functions of a former version still run, unless

@@ -48,8 +48,7 @@ func (w world) may(role, sql string) bool {
 const apps = "littoral_jobmanager_group_list"
 
 // TestAFunctionMayDoWhatItNeeds and nothing else, and what it had too much stays until it is to have exactly that.
-func TestAFunctionMayDoWhatItNeeds(t *testing.T) {
-	t.Parallel()
+func TestAFunctionMayDoWhatItNeeds(t *testing.T) { //nolint:paralleltest // roles are the server's
 	w := begin(t)
 	grant := func(exactly bool) { require.NoError(t, roles.Grant(t.Context(), w.owner, exactly)) }
 	grant(false)
@@ -67,8 +66,7 @@ func TestAFunctionMayDoWhatItNeeds(t *testing.T) {
 }
 
 // TestAFunctionChangesItsPassword: both users are members of its role until the former one is refused.
-func TestAFunctionChangesItsPassword(t *testing.T) {
-	t.Parallel()
+func TestAFunctionChangesItsPassword(t *testing.T) { //nolint:paralleltest // roles are the server's
 	w := begin(t)
 	require.NoError(t, roles.Grant(t.Context(), w.owner, false))
 	const first, second = "littoral_bus_get_1", "littoral_bus_get_2"

@@ -6,8 +6,11 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,9 +44,9 @@ func TestAPasswordIsChangedWhileItIsUsed(t *testing.T) {
 
 	server, err := url.Parse(pg.URL("littoral"))
 	require.NoError(t, err)
-	as := func(user, password string) string {
+	as := func(name, password string) string {
 		address := *server
-		address.User = url.UserPassword(user, password)
+		address.User = url.UserPassword(name, password)
 		return address.String()
 	}
 	const first, second = "littoral_bus_get_1", "littoral_bus_get_2"
@@ -101,8 +104,12 @@ func pgbouncer(t *testing.T, program, dir string, server *url.URL) *url.URL {
 		"host=postgres ", "host="+server.Query().Get("host")+" ", "listen_addr = *", "listen_addr =", "unix_socket_dir =", "unix_socket_dir = "+mine,
 		"/etc/pgbouncer/userlist.txt", mine+"/userlist.txt",
 	).Replace(string(text))
-	if os.Getuid() == 0 {
-		config += "user = nobody\n"
+	if os.Getuid() == 0 { // it may run as the server does, whose socket is private
+		socket, err := os.Stat(server.Query().Get("host"))
+		require.NoError(t, err)
+		account, err := user.LookupId(strconv.Itoa(int(socket.Sys().(*syscall.Stat_t).Uid)))
+		require.NoError(t, err)
+		config += "user = " + account.Username + "\n"
 	}
 	for name, content := range map[string]string{"pgbouncer.ini": config, "userlist.txt": `"littoral_pgbouncer_1" "pooler"` + "\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(mine, name), []byte(content), 0o644))

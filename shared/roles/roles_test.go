@@ -16,23 +16,23 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// world is a database, and the statements that somebody may run in it.
-type world struct {
+// database is one, and the statements that somebody may run in it.
+type database struct {
 	*testing.T
 
 	owner *pgx.Conn
 }
 
-func begin(t *testing.T) world {
+func begin(t *testing.T) database {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
-	return world{t, conn}
+	return database{t, conn}
 }
 
 // may reports whether the role may run the statement.
-func (w world) may(role, sql string) bool {
+func (w database) may(role, sql string) bool {
 	w.Helper()
 	allowed := false
 	_ = pgx.BeginFunc(w.Context(), w.owner, func(tx pgx.Tx) error {

@@ -4,6 +4,7 @@
 //	go run ./test/bench/continuum -nodes 50,500,5000,20000
 //	go run ./test/bench/continuum -nodes 5000 -json
 //	go run ./test/bench/continuum -nodes 5000 -query-timeout 5s -applications 0
+//	go run ./test/bench/continuum -nodes 2000 -only ticking,draining -profile DIR
 //
 // Each function that grows with the continuum runs as its own process, with the memory setting of its Service, so that
 // its processor time and its memory are its own. Submissions and drains run through all functions in this process, where
@@ -19,6 +20,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +35,9 @@ func main() {
 	var o options
 	flag.DurationVar(&o.queryTimeout, "query-timeout", time.Minute, "QUERY_TIMEOUT of all functions")
 	flag.IntVar(&o.applications, "applications", 1000, "applications that are there while the rest is measured; 0 = not measured")
+	flag.StringVar(&o.only, "only", strings.Join(parts(), ","), "parts to measure")
+	flag.IntVar(&o.rounds, "rounds", 5, "how often what is repeated is measured")
+	flag.StringVar(&o.profile, "profile", "", "directory for processor profiles of a tick with 1 % changed and of a drain, of this process")
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // what fails is returned
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -47,9 +52,27 @@ func main() {
 type options struct {
 	queryTimeout time.Duration
 	applications int
+	only         string
+	rounds       int
+	profile      string
+}
+
+func (o options) check() error {
+	if o.rounds < 1 {
+		return fmt.Errorf("-rounds: %d is less than one", o.rounds)
+	}
+	for part := range strings.SplitSeq(o.only, ",") {
+		if !slices.Contains(parts(), part) {
+			return fmt.Errorf("-only: %q is none of %s", part, strings.Join(parts(), ", "))
+		}
+	}
+	return nil
 }
 
 func run(ctx context.Context, sizes string, asJSON bool, o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	w, err := newWorld(ctx, o)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 		c, err := load(ctx, tx, id, nobody)
 		require.NoError(w, err)
 		require.True(w, c.simple(settingsOfCandidates))
-		d, err := c.decideAmongCandidates(ctx, tx, settingsOfCandidates)
+		d, err := decideAmongCandidates(ctx, tx, settingsOfCandidates, false, c)
 		require.NoError(w, err)
 		if d == nil {
 			return errRollBack
@@ -174,6 +174,72 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 		require.NoError(w, err)
 		require.Less(w, len(d.problem.Nodes), len(p.Nodes)+1)
 		require.Equal(w, by(p, plan), by(d.problem, d.plan), c.stored.Name)
+		return errRollBack
+	})
+	require.True(w, errors.Is(err, errRollBack))
+	return few
+}
+
+// TestCandidates_decideForSeveralApplicationsAsAllNodesDo: the same where they are placed together.
+func TestCandidates_decideForSeveralApplicationsAsAllNodesDo(t *testing.T) {
+	t.Parallel()
+	few := 0
+	for seed := range uint64(3) {
+		w := randomWorld{applicationtest.New(t), rand.New(rand.NewPCG(seed, 41))}
+		w.see()
+		for i := range 12 {
+			var ids []uuid.UUID
+			for k := range 2 + w.random.IntN(2) {
+				ids = append(ids, applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d-%d", i, k))).ID)
+			}
+			if w.compareTogether(ids) {
+				few++
+			}
+			w.Must(func(ctx context.Context, tx *store.Tx) error {
+				return PlaceAll(ctx, tx, ids, settingsOfCandidates, "")
+			})
+		}
+	}
+	require.Greater(t, few, 6, "of 36")
+}
+
+// compareTogether is compare for several applications at once.
+func (w *randomWorld) compareTogether(ids []uuid.UUID) (few bool) {
+	w.Helper()
+	err := w.Tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(w, Lock(ctx, tx))
+		var all []*candidate
+		var list []part
+		for _, id := range ids {
+			c, err := load(ctx, tx, id, nobody)
+			require.NoError(w, err)
+			if len(pairs(c.app)) > 0 {
+				return errRollBack
+			}
+			all, list = append(all, c), append(list, c.list...)
+		}
+		d, err := decideAmongCandidates(ctx, tx, settingsOfCandidates, true, all...)
+		require.NoError(w, err)
+		if d == nil {
+			return errRollBack
+		}
+		few = true
+		by := func(p placement.Problem, plan placement.Plan) string {
+			plan.Work = 0
+			text, err := json.MarshalIndent(placement.Decide("", plan, explain(list, p, plan, (*part).decided), func(int) bool { return true }), "", " ")
+			require.NoError(w, err)
+			return string(text)
+		}
+		inv, blind, err := freshInventory(ctx, tx, settingsOfCandidates)
+		require.NoError(w, err)
+		require.Empty(w, blind)
+		for _, c := range all {
+			require.NoError(w, inv.readAround(ctx, tx, c.app, c.list))
+		}
+		p := problemOfAll(all, inv)
+		plan, err := placement.Place(p)
+		require.NoError(w, err)
+		require.Equal(w, by(p, plan), by(d.problem, d.plan))
 		return errRollBack
 	})
 	require.True(w, errors.Is(err, errRollBack))

@@ -25,8 +25,9 @@ const (
 	alone       = 20  // submissions one after the other
 	together    = 50  // submissions at once
 	drainedOnce = 20  // busy nodes
-	share       = 100 // one node in so many changes ...
-	mostChanged = 50  // ... up to this many, since each change writes the fleet's whole state
+	share       = 100 // one node in so many changes
+
+	patience = 10 * time.Minute // with what should take seconds
 )
 
 // descriptor has that many components.
@@ -59,6 +60,9 @@ func (w *world) measure(ctx context.Context, nodes int) (m size, err error) {
 		return m, err
 	}
 	m.add("first tick", "ms", stats.Millis(time.Since(begin)))
+	if err := c.known(ctx, nodes); err != nil {
+		return m, err
+	}
 	for _, p := range inOrder {
 		if !slices.Contains(strings.Split(w.options.only, ","), p.name) {
 			continue
@@ -70,6 +74,20 @@ func (w *world) measure(ctx context.Context, nodes int) (m size, err error) {
 	}
 	m.Load = stats.Load()
 	return m, nil
+}
+
+// known looks until all nodes are known: a look ends when its time is over, and the next one goes on.
+func (c *continuum) known(ctx context.Context, nodes int) error {
+	for range 10 {
+		found := 0
+		if err := c.db.QueryRow(ctx, `select count(*) from topology_nodes`).Scan(&found); err != nil || found == nodes {
+			return err
+		}
+		if err := c.refresh(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d nodes are not all known after ten looks", nodes)
 }
 
 // inOrder are the parts, of which -only selects some.
@@ -189,12 +207,11 @@ func (c *continuum) ticking(ctx context.Context, m *size) error {
 
 // change gives one node in so many another score.
 func (c *continuum) change(nodes int, score string) error {
-	for i := 0; i < nodes && i < mostChanged*share; i += share {
-		if err := c.fleet.Set(nodeName(i), map[string]string{"sca": score}); err != nil {
-			return err
-		}
+	all := map[string]map[string]string{}
+	for i := 0; i < nodes; i += share {
+		all[nodeName(i)] = map[string]string{"sca": score}
 	}
-	return nil
+	return c.fleet.SetAll(all)
 }
 
 // begun makes the stored picture one that is to be looked at as a whole, as each few minutes.
@@ -357,10 +374,21 @@ func (c *continuum) submitting(ctx context.Context, m *size) error {
 	return nil
 }
 
-// awaitNone waits until the statement counts nothing.
+// outcome is how and when something ended.
+type outcome struct {
+	after time.Duration
+	err   error
+}
+
+// awaitNone delivers what there is to deliver until the statement counts nothing.
 func (c *continuum) awaitNone(ctx context.Context, statement string, args ...any) error {
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if err := c.db.Flush(ctx); err != nil {
+	return c.await(ctx, func() error { return c.db.Flush(ctx) }, statement, args...)
+}
+
+// await does something again and again until the statement counts nothing.
+func (c *continuum) await(ctx context.Context, do func() error, statement string, args ...any) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		if err := do(); err != nil {
 			return err
 		}
 		left := 0
@@ -371,7 +399,7 @@ func (c *continuum) awaitNone(ctx context.Context, statement string, args ...any
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d are left after two minutes of: %s; failed deliveries: %v", left, statement, c.broker.Failures())
+			return fmt.Errorf("%d are left after %s of: %s; failed deliveries: %v", left, patience, statement, c.broker.Failures())
 		}
 	}
 }
@@ -408,6 +436,11 @@ func (c *continuum) draining(ctx context.Context, m *size) error {
 		return err
 	}
 	begin, used := time.Now(), stats.Processor()
+	placed := make(chan outcome, 1)
+	go func() {
+		err := c.await(ctx, func() error { return nil }, selectStranded, busy)
+		placed <- outcome{time.Since(begin), err}
+	}()
 	if err := c.profiled(fmt.Sprintf("drain-tick-%d", m.Nodes), func() error { return c.broker.TickOne(ctx, "aggregator-tick") }); err != nil {
 		return err
 	}
@@ -416,10 +449,16 @@ func (c *continuum) draining(ctx context.Context, m *size) error {
 	if err != nil {
 		return err
 	}
-	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(time.Since(begin)))
-	m.add("of that the tick, with what it reached at once", "ms", ticked)
-	m.add("of that the tick, processor of all functions and Prometheus", "ms", stats.Millis(looked-used))
-	m.add("of that the rest, processor of all functions", "ms", stats.Millis(stats.Processor()-looked))
+	whole := time.Since(begin)
+	seen := <-placed
+	if seen.err != nil {
+		return seen.err
+	}
+	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(seen.after))
+	m.add("until what follows from it is done as well", "ms", stats.Millis(whole))
+	m.add("the tick of the drain", "ms", ticked)
+	m.add("the tick of the drain, processor of all functions and Prometheus", "ms", stats.Millis(looked-used))
+	m.add("after the tick of the drain, processor of all functions", "ms", stats.Millis(stats.Processor()-looked))
 	m.add("nodes drained", "", float64(len(busy)))
 	return nil
 }

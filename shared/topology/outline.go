@@ -26,7 +26,8 @@ from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 
 	// The identity is as of Identity.text.
 	selectKnownOf = selectKnown + `
-where p.series = any($1) or p.cluster_key = any($2) or p.uuid = any($3) or p.name = any($4) or p.node_key = any($4)
+where p.series = any($1::bigint[]) or p.cluster_key = any($2::text[]) or p.uuid = any($3::text[]) or p.name = any($4::text[])
+or p.node_key = any($4)
 or split_part(p.identity, E'\n', 3) = any($4) or split_part(p.identity, E'\n', 4) = any($4)`
 
 	selectBodies = selectNodes + `

@@ -29,7 +29,7 @@ func TestCandidates_decideAsAllNodesDo(t *testing.T) {
 		w := randomWorld{applicationtest.New(t), rand.New(rand.NewPCG(seed, 40))}
 		w.see()
 		for i := range 30 {
-			id := applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d", i))).ID
+			id := applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d", i), 4)).ID
 			if w.compare(id) {
 				few++
 			}
@@ -117,8 +117,8 @@ func (w *randomWorld) see() {
 	})
 }
 
-// descriptor asks for something of each kind now and then.
-func (w *randomWorld) descriptor(name string) string {
+// descriptor asks for something of each kind now and then: once in so many times.
+func (w *randomWorld) descriptor(name string, rarely int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ncomponents:\n", name)
 	for i := range 1 + w.random.IntN(3) {
@@ -127,7 +127,7 @@ func (w *randomWorld) descriptor(name string) string {
 			"memory: " + pick(w.random, "64Mi", "1Gi"), "architecture: " + pick(w.random, "x86_64", "amd64", "arm64"),
 			"devices: /dev/video0", "nodelabel: {key: zone, values: [" + pick(w.random, "a", "a, b") + "]}",
 		} {
-			if w.random.IntN(4) == 0 {
+			if w.random.IntN(rarely) == 0 {
 				need = append(need, other)
 			}
 		}
@@ -135,7 +135,7 @@ func (w *randomWorld) descriptor(name string) string {
 		if w.random.IntN(6) == 0 {
 			b.WriteString("    targets: {cluster_name: c2, orchestrator: ocm}\n")
 		}
-		if i > 0 && w.random.IntN(4) == 0 {
+		if i > 0 && w.random.IntN(rarely) == 0 {
 			fmt.Fprintf(&b, "    communication: [{incoming: s%d}]\n", i-1)
 		}
 		fmt.Fprintf(&b, "    manifests: [{name: s%[1]d, manifest: {apiVersion: v1, kind: Service, metadata: {name: s%[1]d}}}]\n", i)
@@ -190,7 +190,7 @@ func TestCandidates_decideForSeveralApplicationsAsAllNodesDo(t *testing.T) {
 		for i := range 12 {
 			var ids []uuid.UUID
 			for k := range 2 + w.random.IntN(2) {
-				ids = append(ids, applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d-%d", i, k))).ID)
+				ids = append(ids, applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d-%d", i, k), 20)).ID)
 			}
 			if w.compareTogether(ids) {
 				few++

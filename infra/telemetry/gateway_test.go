@@ -26,6 +26,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -54,7 +55,8 @@ func collector(t testing.TB) string {
 func site(kind string) Site {
 	return Site{
 		Kind: kind, Agent: "agent-ocm-1", Controller: "controller-1", Issuer: "https://id.example/realms/icos", Audience: "telemetry",
-		Metrics: "https://controller.example/api/v1/otlp/v1/metrics", Logs: "https://controller.example/insert/opentelemetry/v1/logs",
+		NodesIssuer: "https://kubernetes.default.svc.cluster.local",
+		Metrics:     "https://controller.example/api/v1/otlp/v1/metrics", Logs: "https://controller.example/insert/opentelemetry/v1/logs",
 		TokenFile: "/etc/littoral/token", Queue: "/var/lib/littoral-collector", QueueMiB: 200, GRPC: "0.0.0.0:4317", HTTP: "0.0.0.0:4318",
 		Health: "127.0.0.1:13133", Own: "127.0.0.1:8888", Gateway: "http://gateway:4318", Tetragon: "/var/log/tetragon/tetragon.log",
 		Containers: "/var/lib/docker/containers", ServiceAccount: "/var/run/secrets/kubernetes.io/serviceaccount",
@@ -83,7 +85,10 @@ func TestTheCollectorTakesEveryConfiguration(t *testing.T) {
 			"everything": func(*Site) {},
 			"the least":  func(s *Site) { s.Logs, s.TokenFile, s.Tetragon = "", "", "" },
 			"no events":  func(s *Site) { s.Tetragon = "" },
-			"a store":    func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
+			"other clusters' ways": func(s *Site) {
+				s.NodesIssuer, s.KubeletSelfSigned = "https://oidc.example/id/1", true
+			},
+			"a store": func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -121,10 +126,10 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 	t.Parallel()
 	s := site("moon")
 	s.Agent, s.Issuer, s.GRPC, s.QueueMiB = `a"b`, "id.example", "4317", 0
-	s.Store, s.Retention, s.StoreMiB = "9090", "long", 0
+	s.NodesIssuer, s.Store, s.Retention, s.StoreMiB = "cluster.local", "9090", "long", 0
 	_, err := s.Files()
 	for _, part := range []string{
-		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-grpc: "4317"`, `-queue-mib: 0`,
+		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-nodes-issuer: "cluster.local"`, `-grpc: "4317"`, `-queue-mib: 0`,
 	} {
 		require.ErrorContains(t, err, part)
 	}
@@ -286,6 +291,12 @@ type pipeline struct {
 
 const sender = "leaf"
 
+// Senders whose tokens say which of the site they are.
+var (
+	application = issuer.Client{ID: "shop", Claims: map[string]string{"icos_app_instance": "i-1", "icos_app_name": "shop"}}
+	machine     = issuer.Client{ID: "edge-1", Claims: map[string]string{"icos_host_id": "h-1"}}
+)
+
 func newPipeline(t testing.TB) *pipeline { return newPipelineWith(t, func(*Site) {}) }
 
 func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
@@ -296,7 +307,7 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 	require.NoError(t, err)
 	address := "http://" + listener.Addr().String() + "/oidc"
 	w.issuer, err = issuer.New(issuer.Options{
-		URL: address, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}},
+		URL: address, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}, application, machine},
 	})
 	require.NoError(t, err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: w.issuer.Handler(), ReadHeaderTimeout: time.Second}}
@@ -330,7 +341,12 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 
 func (w *pipeline) token(t testing.TB) string {
 	t.Helper()
-	token, _, err := w.issuer.Token(t.Context(), sender)
+	return tokenOf(t, w.issuer, sender)
+}
+
+func tokenOf(t testing.TB, of *issuer.Issuer, client string) string {
+	t.Helper()
+	token, _, err := of.Token(t.Context(), client)
 	require.NoError(t, err)
 	return token
 }
@@ -359,7 +375,12 @@ func (w *pipeline) send(t testing.TB, token string, m pmetric.Metrics) int {
 
 func (w *pipeline) post(t testing.TB, token string, body []byte) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+"/v1/metrics", bytes.NewReader(body))
+	return w.postTo(t, "/v1/metrics", token, body)
+}
+
+func (w *pipeline) postTo(t testing.TB, path, token string, body []byte) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+path, bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-protobuf")
 	if token != "" {
@@ -369,6 +390,18 @@ func (w *pipeline) post(t testing.TB, token string, body []byte) int {
 	require.NoError(t, err)
 	_ = resp.Body.Close()
 	return resp.StatusCode
+}
+
+// push sends by gRPC.
+func (w *pipeline) push(t testing.TB, token string, m pmetric.Metrics) error {
+	t.Helper()
+	connection, err := grpc.NewClient(w.site.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { _ = connection.Close() }()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 30*time.Second)
+	defer cancel()
+	_, err = pmetricotlp.NewGRPCClient(connection).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(m))
+	return err
 }
 
 func (w *pipeline) eventually(t testing.TB, what string, is func() bool) {
@@ -500,6 +533,91 @@ func TestASenderCannotSayWhoseASeriesIs(t *testing.T) {
 	}
 }
 
+// TestATokenSaysWhichOfTheSiteASenderIs: what it says otherwise is taken away, and an application tells nothing in the name of nodes.
+func TestATokenSaysWhichOfTheSiteASenderIs(t *testing.T) {
+	t.Parallel()
+	w := newPipeline(t)
+	shop, host, all := tokenOf(t, w.issuer, application.ID), tokenOf(t, w.issuer, machine.ID), w.token(t)
+	now := time.Now()
+	for i, forged := range []string{"icos_app_instance", "icos.app.instance", "icos__app-instance"} {
+		m := gauge("orders", float64(i), now, forged, "i-2", "icos_app_component", "web", "n", fmt.Sprint(i))
+		m.ResourceMetrics().At(0).Resource().Attributes().PutStr(forged, "i-2")
+		require.Equal(t, http.StatusOK, w.send(t, shop, m))
+	}
+	require.NoError(t, w.push(t, shop, gauge("orders", 3, now, "icos_app_instance", "i-2", "n", "3")))
+	for _, name := range []string{"node_mounted", "node.mounted", "tlum_host_info", "SCA_score", "kube_node_info", "_node_mounted", "node"} {
+		require.Equal(t, http.StatusOK, w.send(t, shop, gauge(name, -1, now, "icos_host_id", "h-1")), name)
+	}
+	for name, unit := range map[string]string{"node": "mounted", "": "node_mounted"} {
+		m := gauge(name, -1, now, "icos_host_id", "h-1")
+		m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetUnit(unit)
+		w.send(t, shop, m)
+	}
+	require.Equal(t, http.StatusOK, w.send(t, host, gauge("node_mounted", 1, now, "icos_host_id", "h-2", "icos.host.id", "h-3")))
+	require.Equal(t, http.StatusOK, w.send(t, all, gauge("node_mounted", 0, now, "icos_host_id", "h-4"))) // it may speak for all
+	entries := plog.NewLogs()
+	resource := entries.ResourceLogs().AppendEmpty()
+	one := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	one.Body().SetStr("sold")
+	for _, name := range []string{"icos_app_instance", "icos.app.instance", "app.icos.eu/instance"} {
+		resource.Resource().Attributes().PutStr(name, "i-2")
+		one.Attributes().PutStr(name, "i-2")
+	}
+	body, err := plogotlp.NewExportRequestFromLogs(entries).MarshalProto()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, w.postTo(t, "/v1/logs", shop, body))
+	require.Equal(t, http.StatusOK, w.send(t, all, gauge("last", 1, now)))
+
+	w.eventually(t, "all arrive", func() bool { return len(w.query(t, "last")) == 1 })
+	orders := w.query(t, "orders")
+	require.Len(t, orders, 4)
+	for _, s := range orders {
+		require.Equal(t, "i-1", s.Metric["icos_app_instance"], "%v", s.Metric)
+		require.Equal(t, "shop", s.Metric["icos_app_name"])
+		for _, value := range s.Metric {
+			require.NotContains(t, value, "i-2")
+		}
+	}
+	mounted := map[string]any{}
+	for _, s := range w.query(t, `{__name__=~".*node.*|tlum.*|SCA.*|kube.*"}`) {
+		mounted[s.Metric["icos_host_id"]] = s.Value[1]
+	}
+	require.Equal(t, map[string]any{"h-1": "1", "h-4": "0"}, mounted)
+	w.eventually(t, "the line arrives", func() bool {
+		w.uplink.mu.Lock()
+		defer w.uplink.mu.Unlock()
+		return len(w.entries) == 1
+	})
+	require.Equal(t, "i-1", w.entries[0]["icos_app_instance"])
+	require.NotContains(t, w.entries[0], "icos.app.instance")
+}
+
+// TestNodesOfAClusterSendWithItsOwnTokens: of a cluster's service accounts, only the collector's.
+func TestNodesOfAClusterSendWithItsOwnTokens(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const other = "system:serviceaccount:shop:default"
+	cluster, err := issuer.New(issuer.Options{
+		URL: "http://" + listener.Addr().String(), Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: nodeSubject}, {ID: other}},
+	})
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: cluster.Handler(), ReadHeaderTimeout: time.Second}}
+	server.Start()
+	t.Cleanup(server.Close)
+	w := newPipelineWith(t, func(s *Site) { s.Kind, s.NodesIssuer = Cluster, "http://"+listener.Addr().String() })
+	now := time.Now()
+	for metric, token := range map[string]string{
+		"of_a_node": tokenOf(t, cluster, nodeSubject), "of_a_pod": tokenOf(t, cluster, other), "of_the_site": w.token(t),
+	} {
+		require.Equal(t, http.StatusOK, w.send(t, token, gauge(metric, 1, now)))
+	}
+	require.Equal(t, http.StatusOK, w.send(t, w.token(t), gauge("last", 1, now)))
+	w.eventually(t, "all arrive", func() bool { return len(w.query(t, "last")) == 1 })
+	require.Len(t, w.query(t, `{__name__=~"of_.*"}`), 2)
+	require.Empty(t, w.query(t, "of_a_pod"))
+}
+
 func TestOnlyThoseWithATokenSend(t *testing.T) {
 	t.Parallel()
 	w := newPipeline(t)
@@ -519,18 +637,8 @@ func TestOnlyThoseWithATokenSend(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, w.send(t, bad, gauge("refused", 1, time.Now())), name)
 	}
 
-	connection, err := grpc.NewClient(w.site.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { _ = connection.Close() }()
-	client := pmetricotlp.NewGRPCClient(connection)
-	push := func(token, metric string) error {
-		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 30*time.Second)
-		defer cancel()
-		_, err := client.Export(ctx, pmetricotlp.NewExportRequestFromMetrics(gauge(metric, 1, time.Now())))
-		return err
-	}
-	require.ErrorContains(t, push(forged, "refused"), "Unauthenticated")
-	require.NoError(t, push(token, "accepted"))
+	require.ErrorContains(t, w.push(t, forged, gauge("refused", 1, time.Now())), "Unauthenticated")
+	require.NoError(t, w.push(t, token, gauge("accepted", 1, time.Now())))
 	w.eventually(t, "it arrives", func() bool { return len(w.query(t, "accepted")) == 1 })
 	require.Empty(t, w.query(t, "refused"))
 }

@@ -87,6 +87,9 @@ func TestTheCollectorTakesEveryConfiguration(t *testing.T) {
 			"no events":  func(s *Site) { s.Tetragon = "" },
 			"other clusters' ways": func(s *Site) {
 				s.NodesIssuer, s.KubeletSelfSigned = "https://oidc.example/id/1", true
+				if s.Kind == Cluster {
+					s.Issuer = "" // only its nodes send
+				}
 			},
 			"a store": func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
 		} {

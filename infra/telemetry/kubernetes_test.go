@@ -67,10 +67,12 @@ func TestWhatAClusterRuns(t *testing.T) {
 		require.ElementsMatch(t, one.files, mounted)
 	}
 	require.Equal(t, nodeSubject, "system:serviceaccount:"+node.Namespace+":"+node.Spec.Template.Spec.ServiceAccountName)
-	s.TokenFile, s.NodesIssuer = "", "https://oidc.example/id/1"
+	s.TokenFile, s.NodesIssuer, s.Ephemeral = "", "https://oidc.example/id/1", true
 	files, err = s.Files()
 	require.NoError(t, err)
 	require.NotContains(t, files[2].Text, "secretName")
+	require.NotContains(t, files[2].Text, "volumeClaimTemplates")
+	require.Contains(t, files[2].Text, "{name: queue, emptyDir: ")
 	require.NotContains(t, files[2].Text, path.Dir(clusterCA))
 }
 

@@ -40,6 +40,8 @@ type Site struct {
 	Gateway                    string
 	Tetragon                   string
 	Containers, ServiceAccount string
+	KubeletSelfSigned          bool
+	Ephemeral                  bool
 	Image                      string
 	Store, Retention           string // of a Prometheus at the site; no Store: there is none
 	StoreMiB                   int
@@ -78,7 +80,7 @@ func (s Site) check() error {
 		option, value string
 		must          bool
 	}{
-		{"issuer", s.Issuer, true}, {"nodes-issuer", s.NodesIssuer, s.Kind == Cluster}, {"metrics", s.Metrics, true}, {"logs", s.Logs, false},
+		{"issuer", s.Issuer, s.Kind != Cluster}, {"nodes-issuer", s.NodesIssuer, s.Kind == Cluster}, {"metrics", s.Metrics, true}, {"logs", s.Logs, false},
 		{"gateway", s.Gateway, s.Kind == Cluster},
 	} {
 		if one.value == "" && !one.must {

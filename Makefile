@@ -231,7 +231,7 @@ ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
 
 .PHONY: collector-image
 collector-image: $(KO) ## build the image of a site's OpenTelemetry Collector, push it to KO_DOCKER_REPO and print its reference
-	@KO_DEFAULTBASEIMAGE="$${KO_DEFAULTBASEIMAGE:-$$($(GO) run ./scripts/deploy/base)}" KO="$(CURDIR)/$(KO)" \
+	@base="$${KO_DEFAULTBASEIMAGE:-$$($(GO) run ./scripts/deploy/base)}" && KO_DEFAULTBASEIMAGE="$$base" KO="$(CURDIR)/$(KO)" \
 		KOCACHE="$(CURDIR)/bin/images" scripts/tools/collector/build.sh --image
 
 .PHONY: deploy

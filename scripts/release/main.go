@@ -158,6 +158,7 @@ var (
 	host = program{"littoral-up", "./infra/runner/littoral-up", unix} // it runs Postgres, whose sockets are those of Unix
 	// alone are programs with an archive of their own.
 	alone = []program{
+		{"littoral-bgp", "./infra/agents/bgp", devices},
 		{"littoral-edge", "./infra/agents/edge", devices},
 		{"littoral-leaf", "./infra/agents/leaf", devices},
 		{"littoral-probe", "./infra/agents/probe", devices},

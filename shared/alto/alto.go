@@ -37,6 +37,7 @@ const (
 	UpdateParams  = "application/alto-updatestreamparams+json"
 	UpdateControl = "application/alto-updatestreamcontrol+json"
 	MergePatch    = "application/merge-patch+json"
+	JSONPatch     = "application/json-patch+json"
 	EventStream   = "text/event-stream"
 )
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Updates asks for updates of resources (RFC 8895), or changes what an open stream has.
@@ -20,9 +21,10 @@ type Updates struct {
 type Substream struct {
 	ID         string          `json:"id"`
 	ResourceID string          `json:"resource"`
-	Tag        string          `json:"tag,omitempty"`   // of the version that the client has
-	Whole      bool            `json:"whole,omitempty"` // no patches are wanted
-	Input      json.RawMessage `json:"input,omitempty"` // what the resource would be asked with
+	Tag        string          `json:"tag,omitempty"`     // of the version that the client has
+	Whole      bool            `json:"whole,omitempty"`   // no patches are wanted
+	Patches    string          `json:"patches,omitempty"` // media type of those that are wanted; merge patches without it
+	Input      json.RawMessage `json:"input,omitempty"`   // what the resource would be asked with
 }
 
 // UpdateControlEvent is what a stream says about itself.
@@ -98,7 +100,28 @@ func (f fields) substream(id string) (s Substream, fault *Error) {
 	default:
 		return s, &Error{Code: InvalidFieldType, Field: o.at + "incremental-changes"}
 	}
-	return s, nil
+	if o.has("incremental-change-media-types") {
+		s.Patches, fault = o.patches("incremental-change-media-types")
+	}
+	return s, fault
+}
+
+// patches reads which patches are wanted: the first that there are of those that are named, as the directory names them. RFC 8895
+// leaves the choice to the server, and what it does not know is ignored, so that other servers can be asked in the same way.
+func (f fields) patches(name string) (string, *Error) {
+	text, fault := f.text(name)
+	if fault != nil {
+		return "", fault
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		switch one = strings.TrimSpace(one); one {
+		case MergePatch:
+			return "", nil
+		case JSONPatch:
+			return JSONPatch, nil
+		}
+	}
+	return "", &Error{Code: InvalidFieldValue, Field: f.at + name, Value: text}
 }
 
 // Below returns the error with its field below a path: what is wrong with an input is wrong in the request that has it.
@@ -123,12 +146,9 @@ func Patch(from, to []byte) (json.RawMessage, error) {
 	if !isObject(from) || !isObject(to) {
 		return to, nil
 	}
-	var before, after map[string]json.RawMessage
-	if err := json.Unmarshal(from, &before); err != nil {
-		return nil, fmt.Errorf("read the former document: %w", err)
-	}
-	if err := json.Unmarshal(to, &after); err != nil {
-		return nil, fmt.Errorf("read the present document: %w", err)
+	before, after, err := members(from, to)
+	if err != nil {
+		return nil, err
 	}
 	out := map[string]json.RawMessage{}
 	for name := range before {
@@ -151,6 +171,67 @@ func Patch(from, to []byte) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(out)
+}
+
+// Operation is one of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// Operations returns the JSON patch (RFC 6902) that makes one document the other; none if they are equal. Members may be null. As in
+// a merge patch, a list that differs is replaced as a whole, and what is equal is not taken apart.
+func Operations(from, to []byte) (json.RawMessage, error) {
+	all, err := operations(nil, "", from, to)
+	if err != nil || all == nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+func operations(all []Operation, path string, from, to []byte) ([]Operation, error) {
+	if bytes.Equal(from, to) {
+		return all, nil
+	}
+	if !isObject(from) || !isObject(to) {
+		return append(all, Operation{"replace", path, to}), nil
+	}
+	before, after, err := members(from, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, stays := after[name]; !stays {
+			all = append(all, Operation{"remove", path + "/" + pointer.Replace(name), nil})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		at := path + "/" + pointer.Replace(name)
+		former, was := before[name]
+		if !was {
+			all = append(all, Operation{"add", at, after[name]})
+			continue
+		}
+		if all, err = operations(all, at, former, after[name]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// pointer writes a name as part of a path (RFC 6901).
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// members takes two objects apart.
+func members(from, to []byte) (before, after map[string]json.RawMessage, err error) {
+	if err := json.Unmarshal(from, &before); err != nil {
+		return nil, nil, fmt.Errorf("read the former document: %w", err)
+	}
+	if err := json.Unmarshal(to, &after); err != nil {
+		return nil, nil, fmt.Errorf("read the present document: %w", err)
+	}
+	return before, after, nil
 }
 
 func isObject(text []byte) bool { return len(text) > 0 && text[0] == '{' }

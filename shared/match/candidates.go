@@ -197,8 +197,8 @@ func (c *candidate) placeAmongCandidates(ctx context.Context, tx *store.Tx, s Se
 	if d == nil || err != nil {
 		return false, err
 	}
-	d.inv.storeWays(tx, c.stored.ID, c.app, &d.problem, &d.plan, "")
-	return true, c.apply(ctx, tx, d.inv, d.plan, explain(c.list, d.problem, d.plan, (*part).decided), because)
+	rerouted := d.inv.storeWays(tx, c.stored.ID, c.app, &d.problem, &d.plan, "")
+	return true, c.apply(ctx, tx, d.inv, d.plan, explain(c.list, d.problem, d.plan, (*part).decided), rerouted, because)
 }
 
 type decided struct {

@@ -76,7 +76,7 @@ func moveAll(
 	}
 	explanation := explain(m.list, p, plan, (*part).decided)
 	m.inv = inv
-	inv.storeWays(tx, a.ID, m.descriptor, &p, &plan, "")
+	m.rerouted = inv.storeWays(tx, a.ID, m.descriptor, &p, &plan, "")
 	return m.apply(ctx, &plan, &explanation)
 }
 
@@ -114,7 +114,8 @@ type move struct {
 	inv        *inventory // nil when blind
 	blind      string     // why there can be no plan, for instance without a topology; empty when there is one
 	list       []part
-	leaving    []int // of list
+	leaving    []int    // of list
+	rerouted   []string // channels of storeWays
 }
 
 // apply moves the jobs that have a place and returns how many; plan is nil when blind.
@@ -148,18 +149,22 @@ func (m *move) apply(
 			stuck, reasons = append(stuck, p.id), append(reasons, why)
 		}
 	}
-	if len(moved) > 0 {
-		decision, err := decide(m.reason, *plan, *ex, m.list)
+	if news := append(slices.Clip(moved), m.rerouted...); len(news) > 0 {
+		about := m.list
+		if len(moved)+len(stuck) == 0 {
+			about = nil
+		}
+		decision, err := decide(m.reason, *plan, *ex, about)
 		if err != nil {
 			return 0, err
 		}
-		if err := m.app.Placed(ctx, m.tx, strings.Join(moved, ", "), decision); err != nil {
+		if err := m.app.Placed(ctx, m.tx, strings.Join(news, ", "), decision); err != nil {
 			return 0, err
 		}
 	}
 	if len(stuck) > 0 {
 		var decision json.RawMessage
-		if plan != nil && len(moved) == 0 { // otherwise it is stored with those that moved
+		if plan != nil && len(moved)+len(m.rerouted) == 0 { // otherwise it is stored with those that moved
 			if decision, err = decide(m.reason, *plan, *ex, m.list); err != nil {
 				return 0, err
 			}

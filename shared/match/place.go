@@ -109,8 +109,8 @@ func place(
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
-	inv.storeWays(tx, c.stored.ID, c.app, &p, &plan, "")
-	return blind, c.apply(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
+	rerouted := inv.storeWays(tx, c.stored.ID, c.app, &p, &plan, "")
+	return blind, c.apply(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), rerouted, because)
 }
 
 // candidate is an application with something to place.
@@ -174,9 +174,9 @@ func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list
 }
 
 // apply stores the plan: a place for each job without one, a move for one that had to leave, a reason for one that
-// fits nowhere.
+// fits nowhere. rerouted are the channels of storeWays.
 func (c *candidate) apply(
-	ctx context.Context, tx *store.Tx, inv *inventory, plan placement.Plan, ex placement.Explanation, because string,
+	ctx context.Context, tx *store.Tx, inv *inventory, plan placement.Plan, ex placement.Explanation, rerouted []string, because string,
 ) error {
 	var placed, waiting, reasons []string
 	for i, p := range c.list {
@@ -218,14 +218,18 @@ func (c *candidate) apply(
 		}
 		placed = append(placed, p.id+" on "+p.job.Target.String())
 	}
-	if len(placed)+len(waiting) == 0 {
+	about := c.list
+	switch {
+	case len(placed)+len(waiting)+len(rerouted) == 0:
 		return nil
+	case len(placed)+len(waiting) == 0:
+		about = nil // no component has another place, or a reason to have none
 	}
-	decision, err := decide(because, plan, ex, c.list)
+	decision, err := decide(because, plan, ex, about)
 	if err != nil {
 		return err
 	}
-	if len(placed) > 0 {
+	if placed = append(placed, rerouted...); len(placed) > 0 {
 		if err := c.stored.Placed(ctx, tx, strings.Join(placed, ", "), decision); err != nil {
 			return err
 		}
@@ -246,10 +250,10 @@ func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err erro
 	return p.job.MarkMisplaced(ctx, tx, job.TooLarge, p.alone.Summary)
 }
 
-// decide returns what is stored of a plan for the parts that it decided on.
+// decide returns what is stored of a plan for the parts that it decided on, none of them without a list.
 func decide(because string, plan placement.Plan, ex placement.Explanation, list []part) (json.RawMessage, error) {
 	d := placement.Decide(because, plan, ex, func(i int) bool {
-		return list[i].decided() || list[i].misfit
+		return list != nil && (list[i].decided() || list[i].misfit)
 	})
 	data, err := json.Marshal(d)
 	if err != nil {

@@ -170,6 +170,7 @@ func problemOf(app *appmodel.Application, list []part, inv *inventory) placement
 		StaleAfter: freshness(app, list, inv.staleAfter),
 	}
 	tie(&problem, app, list, "")
+	inv.keepWays(&problem, list, "")
 	inv.link(&problem, app, list, "")
 	inv.prefer(&problem, app, list, "")
 	inv.letStay(&problem, list)

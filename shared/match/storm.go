@@ -119,9 +119,9 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		for i := range c.list { // in what is kept, each application's components have their own ids
 			own.Assignments[i].Component, why.Components[i].Component = c.list[i].id, c.list[i].id
 		}
-		inv.storeWays(tx, c.stored.ID, c.app, &p, &whole, p.Components[at].Group)
+		rerouted := inv.storeWays(tx, c.stored.ID, c.app, &p, &whole, p.Components[at].Group)
 		at += n
-		if err := c.apply(ctx, tx, inv, own, why, because); err != nil {
+		if err := c.apply(ctx, tx, inv, own, why, rerouted, because); err != nil {
 			return err
 		}
 		plan.Assignments, ex.Components = plan.Assignments[n:], ex.Components[n:]
@@ -151,6 +151,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 			joint.Components = append(joint.Components, comp)
 		}
 		tie(&joint, c.app, c.list, own.ID+"/")
+		inv.keepWays(&joint, c.list, own.ID+"/")
 		inv.link(&joint, c.app, c.list, own.ID+"/")
 		inv.prefer(&joint, c.app, c.list, own.ID+"/")
 	}

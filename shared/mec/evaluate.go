@@ -1,5 +1,7 @@
 package mec
 
+import "maps"
+
 // Move is a user who is elsewhere than before.
 type Move struct {
 	Before *Position // nil: was not known
@@ -34,10 +36,7 @@ func (s *Subscription) judge(now scene) []notice {
 		return s.areaCrossed(now)
 	case UserDistance:
 		if was, is := s.near(now.before), s.near(now.after); is && !was {
-			return []notice{{
-				"notificationType": "UserDistanceNotification", "distanceEvent": s.DistanceCriteria,
-				"monitoredUsers": located(s.Monitored, now.after), "referenceUsers": located(s.Reference, now.after),
-			}}
+			return []notice{s.distanceMet(now.after)}
 		}
 	}
 	return nil
@@ -94,6 +93,46 @@ func (s *Subscription) areaCrossed(now scene) (out []notice) {
 		}
 	}
 	return out
+}
+
+// differs returns what has become different since a subscriber was told last, where users are as seen says, and what is seen now. A
+// user whose place is not known exactly enough is where it was.
+func (s *Subscription) differs(seen map[string]bool, where map[string]*Position) (out []notice, now map[string]bool) {
+	where, now = s.exact(where), maps.Clone(seen)
+	if now == nil {
+		now = map[string]bool{}
+	}
+	if s.Type == UserDistance {
+		if now[met] = s.near(where); now[met] && !seen[met] {
+			out = append(out, s.distanceMet(where))
+		}
+		return out, now
+	}
+	for _, address := range s.Addresses {
+		p := where[address]
+		at, known := p.Point()
+		if !known {
+			continue
+		}
+		event := Leaving
+		if now[address] = s.Area.contains(at); now[address] {
+			event = Entering
+		}
+		if now[address] != seen[address] && s.wants(event) {
+			out = append(out, eventOf("UserAreaNotification", event, p, p))
+		}
+	}
+	return out, now
+}
+
+// met is what is seen of a distance: whether its criterion holds.
+const met = "criteria"
+
+func (s *Subscription) distanceMet(where map[string]*Position) notice {
+	return notice{
+		"notificationType": "UserDistanceNotification", "distanceEvent": s.DistanceCriteria,
+		"monitoredUsers": located(s.Monitored, where), "referenceUsers": located(s.Reference, where),
+	}
 }
 
 // near reports whether the criterion holds. Users whose place is not known count for nothing.

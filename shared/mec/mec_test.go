@@ -155,6 +155,75 @@ func TestReportsAndTheEndOfSubscriptions(t *testing.T) {
 	require.Equal(t, problem.NotFound, problem.KindOf(err))
 }
 
+// TestASubscriberIsToldNowAndThen: what happens within frequency is told after it, if it is still so.
+func TestASubscriberIsToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	area := w.subscribe("area", `{"subscriptionType": "UserAreaSubscription", "addressList": ["sip:ann", "sip:bob"], "frequency": 600, "areaDefine": {"points": [{"latitude": 47.1, "longitude": 8}], "radius": 1000}}`)
+	near := w.subscribe("distance", `{"subscriptionType": "UserDistanceSubscription", "monitoredAddress": ["sip:ann"], "referenceAddress": ["sip:bob"], "distance": 500, "criteria": "AllWithinDistance", "frequency": 600}`)
+	pass := func() {
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, "update mec_subscriptions set told_at = told_at - interval '11 minutes'")
+			return err
+		})
+	}
+	w.goes("sip:bob", 47, 8)
+	w.goes("sip:ann", 47.1, 8)
+	in := "UserAreaNotification ENTERING_AREA_EVENT north"
+	require.Equal(t, []string{in}, w.told(area))
+	w.goes("sip:ann", 47, 8)
+	w.goes("sip:ann", 47.1, 8)
+	w.goes("sip:bob", 47.1, 8)
+	w.tx(mec.Due)
+	require.Equal(t, []string{in}, w.told(area), "it was told a moment ago")
+	require.Equal(t, []string{"UserDistanceNotification AllWithinDistance"}, w.told(near))
+	pass()
+	w.tx(mec.Due)
+	require.Equal(t, []string{in, in}, w.told(area), "sip:bob is there since; sip:ann was away and is back")
+	pass()
+	w.tx(mec.Due)
+	require.Len(t, w.told(area), 2, "nothing has changed")
+	w.goes("sip:ann", 47, 8)
+	require.Equal(t, "UserAreaNotification LEAVING_AREA_EVENT south", w.told(area)[2])
+	w.goes("sip:ann", 47.1, 8)
+	require.Len(t, w.told(near), 2, "they were apart, and are together again")
+}
+
+// TestOnlyExactPositionsCount: with trackingAccuracy, what is less exact moves nobody.
+func TestOnlyExactPositionsCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	area := w.subscribe("area", `{"subscriptionType": "UserAreaSubscription", "addressList": ["sip:ann"], "trackingAccuracy": 50, "areaDefine": {"points": [{"latitude": 47.1, "longitude": 8}], "radius": 1000}}`)
+	report := w.subscribe("users", `{"subscriptionType": "UserLocationPeriodicSubscription", "address": "sip:ann", "frequency": 60, "trackingAccuracy": 50}`)
+	require.Equal(t, &mec.Periodic{Interval: 60}, report.Body.Periodic, "as version 2 says it")
+	at := func(latitude, accuracy float64) {
+		w.now = w.now.Add(time.Second)
+		longitude := 8.0
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return mec.Ingest(ctx, tx, []mec.Position{{Address: "sip:ann", At: w.now, Latitude: &latitude, Longitude: &longitude, Accuracy: &accuracy}})
+		})
+	}
+	reported := func() string {
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, "update mec_subscriptions set next_at = now() where next_at is not null")
+			return err
+		})
+		w.tx(mec.Due)
+		all := w.told(report)
+		return all[len(all)-1]
+	}
+	at(47.1, 500)
+	require.Empty(t, w.told(area))
+	require.Equal(t, "UserLocationPeriodicNotification NOT_AVAILABLE", reported())
+	at(47.1, 50)
+	require.Len(t, w.told(area), 1)
+	require.Equal(t, "UserLocationPeriodicNotification north SUCCESS", reported())
+	at(47, 500)
+	require.Len(t, w.told(area), 1, "who knows whether it has left")
+	at(47, 10)
+	require.Equal(t, []string{"UserAreaNotification ENTERING_AREA_EVENT north", "UserAreaNotification LEAVING_AREA_EVENT south"}, w.told(area))
+}
+
 func TestPointsAsClientsWriteThem(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"47.99, 55.22", "47.99,55.22", "47.99%2C 55.22"} {
@@ -178,6 +247,9 @@ func TestSubscriptionsAreChecked(t *testing.T) {
 		`{"subscriptionType": "UserLocationEventSubscription", "callbackReference": "https://example.org"}`:                                                   "address",
 		`{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org", "websockNotifConfig": {}}`:         "websockNotifConfig",
 		`{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org", "expiryDeadline": {"seconds": 1}}`: "expiryDeadline",
+		`{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org", "frequency": 5}`:                   "frequency",
+		`{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org", "trackingAccuracy": 5}`:            "trackingAccuracy",
+		`{"subscriptionType": "UserLocationPeriodicSubscription", "address": "a", "callbackReference": "https://example.org", "frequency": -5}`:               "frequency",
 	} {
 		var s mec.Subscription
 		require.NoError(t, json.Unmarshal([]byte(body), &s))

@@ -221,6 +221,8 @@ type Subscription struct {
 	Reference        []string        `json:"referenceAddress,omitempty"`
 	Metres           float64         `json:"distance,omitempty"`
 	DistanceCriteria string          `json:"criteria,omitempty"`
+	Frequency        int             `json:"frequency,omitempty"`        // seconds from one notification to the next, at least
+	TrackingAccuracy float64         `json:"trackingAccuracy,omitempty"` // metres; less exact positions do not count
 }
 
 // Periodic says how often to report.
@@ -264,6 +266,12 @@ func (s *Subscription) Check(kind string, now time.Time) error {
 			faults.Add(fmt.Sprintf("locationEventCriteria[%d]", i), 0, "is neither %s nor %s", Entering, Leaving)
 		}
 	}
+	if s.Type == UserPeriodic && s.Periodic == nil && s.Frequency > 0 { // as version 2 says it
+		s.Periodic = &Periodic{Interval: s.Frequency}
+	}
+	limits := s.Type == UserArea || s.Type == UserDistance || s.Type == UserPeriodic
+	need("frequency", s.Frequency == 0 || s.Frequency > 0 && s.Frequency <= longestGap && limits)
+	need("trackingAccuracy", s.TrackingAccuracy == 0 || s.TrackingAccuracy > 0 && limits)
 	switch s.Type {
 	case UserEvent:
 		need("address", s.Address != "")
@@ -289,6 +297,32 @@ func (s *Subscription) Check(kind string, now time.Time) error {
 	}
 	return faults.Err("the subscription is invalid")
 }
+
+// longestGap between notifications, in seconds: a week.
+const longestGap = 7 * 24 * 3600
+
+// limited reports whether it is told of what has become different since it was told last, instead of each event: now and then, or
+// of exact positions only.
+func (s *Subscription) limited() bool {
+	return (s.Type == UserArea || s.Type == UserDistance) && (s.Frequency > 0 || s.TrackingAccuracy > 0)
+}
+
+// exact returns the positions that are as exact as the subscriber needs them. One that does not say how exact it is counts.
+func (s *Subscription) exact(where map[string]*Position) map[string]*Position {
+	if s.TrackingAccuracy == 0 {
+		return where
+	}
+	out := make(map[string]*Position, len(where))
+	for address, p := range where {
+		if p.Accuracy == nil || *p.Accuracy <= s.TrackingAccuracy {
+			out[address] = p
+		}
+	}
+	return out
+}
+
+// users are those whose positions a subscription is about, where it names them.
+func (s *Subscription) users() []string { return slices.Concat(s.Addresses, s.Monitored, s.Reference) }
 
 // wants reports whether an event of that kind is to be told.
 func (s *Subscription) wants(criterion string) bool {

@@ -68,6 +68,11 @@ on conflict (id) do update set body = excluded.body, expires_at = excluded.expir
 	left_over = left_over - 1
 where not expired and next_at <= now() returning id, kind, owner, body`
 
+	selectSeen = `select seen from mec_subscriptions
+where id = $1 and not expired and (told_at is null or told_at <= now() - make_interval(secs => $2)) for update`
+
+	saveSeen = `update mec_subscriptions set seen = $2, told_at = case when $3 then now() else told_at end where id = $1`
+
 	selectCallback = `select body ->> 'callbackReference' from mec_subscriptions where id = $1`
 )
 
@@ -152,7 +157,7 @@ func Ingest(ctx context.Context, tx *store.Tx, all []Position) error {
 		names[p.Address] = true
 	}
 	for _, s := range subscriptions {
-		for _, a := range slices.Concat(s.Body.Monitored, s.Body.Reference) {
+		for _, a := range s.Body.users() {
 			names[a] = true
 		}
 	}
@@ -190,6 +195,12 @@ func Ingest(ctx context.Context, tx *store.Tx, all []Position) error {
 		}
 	}
 	for _, s := range subscriptions {
+		if s.Body.limited() {
+			if err := s.look(ctx, tx, after); err != nil {
+				return err
+			}
+			continue
+		}
 		for _, n := range s.Body.judge(now) {
 			if err := s.tell(ctx, tx, n); err != nil {
 				return err
@@ -292,6 +303,56 @@ func (s *Stored) tell(ctx context.Context, tx *store.Tx, n notice) error {
 		return fmt.Errorf("encode a notification: %w", err)
 	}
 	return tx.Emit(ctx, events.LocationNoticed, s.ID.String(), events.Location{Subscription: s.ID, Notification: text})
+}
+
+// look tells what has become different since the subscriber was told last. If that is too short a while ago, Due looks again.
+func (s *Stored) look(ctx context.Context, tx *store.Tx, where map[string]*Position) error {
+	seen, err := store.One(ctx, tx, "read what a subscriber was told", pgx.RowTo[map[string]bool], selectSeen, s.ID, s.Body.Frequency)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	notices, now := s.Body.differs(seen, where)
+	for _, n := range notices {
+		if err := s.tell(ctx, tx, n); err != nil {
+			return err
+		}
+	}
+	if maps.Equal(seen, now) {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, saveSeen, s.ID, now, len(notices) > 0); err != nil {
+		return fmt.Errorf("store what a subscriber was told: %w", err)
+	}
+	return nil
+}
+
+// lookAgain looks for what was not told because a subscriber had been told something too short a while before.
+func lookAgain(ctx context.Context, tx *store.Tx) error {
+	all, err := listed(ctx, tx, "", nil, "")
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(s Stored) bool { return !s.Body.limited() || s.Body.Frequency == 0 })
+	if len(all) == 0 {
+		return nil
+	}
+	var users []string
+	for _, s := range all {
+		users = append(users, s.Body.users()...)
+	}
+	where, err := byAddress(ctx, tx, users)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if err := s.look(ctx, tx, where); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func listed(ctx context.Context, q store.Querier, kind string, id *uuid.UUID, owner string) ([]Stored, error) {
@@ -402,7 +463,8 @@ func Unsubscribe(ctx context.Context, tx *store.Tx, kind string, id uuid.UUID, o
 	return nil
 }
 
-// Due sends the reports of periodic subscriptions whose time has come, and tells the subscribers of those that have expired.
+// Due sends the reports of periodic subscriptions whose time has come, tells what others were not to be told earlier, and tells the
+// subscribers of those that have expired.
 func Due(ctx context.Context, tx *store.Tx) error {
 	expired, err := store.Collect(ctx, tx, "expire subscriptions", pgx.RowToStructByName[Stored], selectExpired)
 	if err != nil {
@@ -424,7 +486,7 @@ func Due(ctx context.Context, tx *store.Tx) error {
 		if err != nil {
 			return err
 		}
-		if p := where[s.Body.Address]; p != nil {
+		if p := s.Body.exact(where)[s.Body.Address]; p != nil {
 			n = eventOf("UserLocationPeriodicNotification", "", p, p)
 			delete(n, "userLocationEvent")
 			n["result"] = "SUCCESS"
@@ -432,6 +494,9 @@ func Due(ctx context.Context, tx *store.Tx) error {
 		if err := s.tell(ctx, tx, n); err != nil {
 			return err
 		}
+	}
+	if err := lookAgain(ctx, tx); err != nil {
+		return err
 	}
 	if _, err := tx.Exec(ctx, deleteExpired); err != nil {
 		return fmt.Errorf("forget expired subscriptions: %w", err)

@@ -49,11 +49,40 @@ func (m *model) readChannels(number map[string]int32) {
 		k := int32(len(m.Channels))
 		m.Channels = append(m.Channels, solver.Channel{
 			From: from, To: to, Bandwidth: ch.Bandwidth, MaxLatency: ch.MaxLatency, Class: rank(ch.Class),
+			Now: solver.Choice{Via: solver.NoRoute},
 		})
+		m.readCurrent(&m.Channels[k], ch.Current)
 		m.channels = append(m.channels, i)
 		m.Components[from].Channels = append(m.Components[from].Channels, k)
 		m.Components[to].Channels = append(m.Components[to].Channels, k)
 	}
+}
+
+// readCurrent finds the way that a channel takes now among the routes between the current places of its ends. One that is not there, or
+// is no longer good enough, is as good as unknown.
+func (m *model) readCurrent(ch *solver.Channel, way *Way) {
+	a, b := m.comps[ch.From].Current, m.comps[ch.To].Current
+	if way == nil || a == nil || b == nil {
+		return
+	}
+	from, to := m.find(*a), m.find(*b)
+	if from < 0 || to < 0 || from == to {
+		return
+	}
+	k := m.viaOf(way.Network, way.Path, from, to)
+	if k >= 0 && ch.Allows(&m.RoutesBetween(from, to)[k]) {
+		ch.Now = solver.Choice{Sites: [2]int32{m.Nodes[from].Site, m.Nodes[to].Site}, Via: k}
+	}
+}
+
+// viaOf returns the number of a route between two nodes, or NoRoute.
+func (m *model) viaOf(network, path string, from, to int32) int32 {
+	for via, r := range m.routes.Between(m.sites[m.Nodes[from].Site], m.sites[m.Nodes[to].Site]) {
+		if r.Network == network && r.Path == path {
+			return int32(via)
+		}
+	}
+	return solver.NoRoute
 }
 
 // attachment returns the name of the network node that the node's traffic begins and ends at.
@@ -113,11 +142,7 @@ func (m *model) vias(plan Plan, at []int32) []int32 {
 		if a < 0 || b < 0 || a == b || had == nil {
 			continue
 		}
-		for via, r := range m.routes.Between(m.sites[m.Nodes[a].Site], m.sites[m.Nodes[b].Site]) {
-			if r.Network == had.Network && r.Path == had.Path {
-				out[k] = int32(via)
-			}
-		}
+		out[k] = m.viaOf(had.Network, had.Path, a, b)
 	}
 	return out
 }

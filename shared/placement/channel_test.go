@@ -172,6 +172,80 @@ func TestChannelsKeepTheirLimits(t *testing.T) {
 	require.Greater(t, best, 300, "most plans are the best")
 }
 
+// TestRunningChannelsKeepTheirWays: what is planned anew as it runs stays as it is, its channels too.
+func TestRunningChannelsKeepTheirWays(t *testing.T) {
+	t.Parallel()
+	kept := 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 51))
+		p := randomChannels(r, 2+r.IntN(3))
+		plan, err := placement.Place(p)
+		require.NoError(t, err)
+		for i := range p.Components {
+			if a := &plan.Assignments[i]; a.Placed {
+				p.Components[i].Current = &a.Target
+			}
+		}
+		for i, way := range plan.Channels {
+			p.Channels[i].Current = &placement.Way{Network: way.Network, Path: way.Path}
+		}
+		again, err := placement.Place(p)
+		require.NoError(t, err)
+		if again.Placed > plan.Placed {
+			continue // it has found more, for which others may move
+		}
+		require.Equal(t, plan.Channels, again.Channels, "seed %d", seed)
+		require.Zero(t, again.MoveTotal, "seed %d", seed)
+		kept++
+	}
+	require.Greater(t, kept, 150)
+}
+
+// TestAChannelLeavesItsWayOnlyIfItMust: not for a faster one, but where its own has no room any more, or is not there.
+func TestAChannelLeavesItsWayOnlyIfItMust(t *testing.T) {
+	t.Parallel()
+	at := []placement.Target{{Orchestrator: "o", Cluster: "k", Node: "n0"}, {Orchestrator: "o", Cluster: "k", Node: "n1"}}
+	way := func(current *placement.Way, slow int64) (over string, moved float64) {
+		p := placement.Problem{
+			Network: &network.Topology{Nodes: []network.Node{{ID: "n0"}, {ID: "n1"}}, Networks: []network.Network{
+				{
+					ID: "fast", Media: []network.Medium{{ID: "m", Bandwidth: 100}},
+					Links: []network.Link{{ID: "01", Source: "n0", Target: "n1", Medium: "m", Latency: time.Millisecond}},
+				},
+				{
+					ID: "slow", Media: []network.Medium{{ID: "m", Bandwidth: slow}},
+					Links: []network.Link{{ID: "01", Source: "n0", Target: "n1", Medium: "m", Latency: 2 * time.Millisecond}},
+				},
+			}},
+			Channels: []placement.Channel{{ID: "c", From: "a", To: "b", Bandwidth: 10, Current: current}},
+			Scores:   [][]float64{{1, 1}, {1, 1}},
+		}
+		for i := range at {
+			p.Nodes = append(p.Nodes, placement.Node{Orchestrator: "o", Cluster: "k", Name: at[i].Node, CPU: 1000})
+			p.Components = append(p.Components, placement.Component{ID: []string{"a", "b"}[i], CPU: 1000, Current: &at[i]})
+		}
+		plan, err := placement.Place(p)
+		require.NoError(t, err)
+		return plan.Channels[0].Network, plan.MoveTotal
+	}
+	for _, row := range []struct {
+		current *placement.Way
+		slow    int64
+		network string
+	}{
+		{nil, 50, "fast"},
+		{&placement.Way{Network: "slow", Path: "01"}, 50, "slow"},
+		{&placement.Way{Network: "slow", Path: "01"}, 5, "fast"},
+		{&placement.Way{Network: "slow", Path: "no more"}, 50, "fast"},
+		{&placement.Way{Network: "gone", Path: "01"}, 50, "fast"},
+		{&placement.Way{}, 50, "fast"},
+	} {
+		got, moved := way(row.current, row.slow)
+		require.Equal(t, row.network, got, "%+v", row)
+		require.Zero(t, moved)
+	}
+}
+
 func bestOfAll(p *placement.Problem, at map[string]string, on map[string]int, i int, worth float64) (int, float64) {
 	if i == len(p.Components) {
 		if !routesExist(p, at, map[string]int64{}, 0) {

@@ -36,7 +36,7 @@ func (k cpu) shortage(r *request, n *nodeInfo, _ string) shortage {
 
 func (cpu) text(_ string, v int64) string { return cores(v) }
 
-func (cpu) bare(v int64) string { return coreCount(v) }
+func (cpu) bare(v int64) string { return CoreCount(v) }
 
 func (cpu) unit() (string, float64) { return "core", 1000 }
 

@@ -15,12 +15,12 @@ func (freeMemory) admits(r *request, n *nodeInfo) bool { return r.MinFreeMemory 
 
 func (freeMemory) why(r *request, n *nodeInfo) []Failure {
 	return []Failure{{
-		Detail: fmt.Sprintf("needs a node with %s free, this one has %s", size(r.MinFreeMemory), size(n.freeMemory)),
-		Needed: size(r.MinFreeMemory), Available: size(n.freeMemory),
+		Detail: fmt.Sprintf("needs a node with %s free, this one has %s", Size(r.MinFreeMemory), Size(n.freeMemory)),
+		Needed: Size(r.MinFreeMemory), Available: Size(n.freeMemory),
 	}}
 }
 
 func (freeMemory) relax(at *misfit, _ Failure) change {
-	return reduce("free memory", at.request.MinFreeMemory, at.node.freeMemory, size,
+	return reduce("free memory", at.request.MinFreeMemory, at.node.freeMemory, Size,
 		func(x *Component, v int64) { x.MinFreeMemory = v })
 }

@@ -34,12 +34,12 @@ func (k memory) shortage(r *request, n *nodeInfo, _ string) shortage {
 	return out
 }
 
-func (memory) text(_ string, v int64) string { return size(v) }
+func (memory) text(_ string, v int64) string { return Size(v) }
 
-func (memory) bare(v int64) string { return size(v) }
+func (memory) bare(v int64) string { return Size(v) }
 
 func (memory) unit() (string, float64) { return "GiB", 1 << 30 }
 
 func (memory) lower(what shortage, to int64) change {
-	return reduce("memory", what.need, to, size, func(x *Component, v int64) { x.Memory = v })
+	return reduce("memory", what.need, to, Size, func(x *Component, v int64) { x.Memory = v })
 }

@@ -41,18 +41,19 @@ func cores(milli int64) string {
 	if milli == 1000 {
 		return "1 core"
 	}
-	return coreCount(milli) + " cores"
+	return CoreCount(milli) + " cores"
 }
 
-func coreCount(milli int64) string {
+// CoreCount formats millicores as a number: 2500 is "2.5".
+func CoreCount(milli int64) string {
 	s := fmt.Sprintf("%d.%03d", milli/1000, milli%1000)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
 var binaryUnits = []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 
-// size formats bytes exactly in the largest unit that divides them, else with two decimals in the largest below.
-func size(bytes int64) string {
+// Size formats bytes exactly in the largest unit that divides them, else with two decimals in the largest below.
+func Size(bytes int64) string {
 	unit, v, rest := 0, bytes, false
 	for v >= 1024 && unit < len(binaryUnits)-1 {
 		rest = rest || v%1024 != 0

@@ -241,6 +241,15 @@ type Channel struct {
 	Bandwidth  int64         `json:"bandwidth,omitempty"`  // bit/s
 	MaxLatency time.Duration `json:"maxLatency,omitempty"` // 0 for none
 	Class      network.Class `json:"class,omitempty"`
+	// Current is the way that it takes now between the current places of its ends, which it keeps as far as that is possible. One that is
+	// not known, or not there any more, makes no difference.
+	Current *Way `json:"current,omitempty"`
+}
+
+// Way names a way through the network, as a ChannelAssignment does.
+type Way struct {
+	Network string `json:"network"`
+	Path    string `json:"path"`
 }
 
 // ChannelAssignment is how one channel goes.

@@ -211,6 +211,19 @@ func (l *Littoral) Client(role auth.Role) (*http.Client, error) {
 	return c, nil
 }
 
+// Token returns a token of the role, for what is not called over HTTP alone.
+func (l *Littoral) Token(role auth.Role) (string, error) {
+	c, err := l.Client(role)
+	if err != nil {
+		return "", err
+	}
+	t, err := c.Transport.(*oauth2.Transport).Source.Token()
+	if err != nil {
+		return "", err
+	}
+	return t.AccessToken, nil
+}
+
 // Sender returns the token that the Broker and functions take events with, as a ServiceAccount of the namespace has it; ""
 // where Knative does not ask who sends.
 func (l *Littoral) Sender() (string, error) {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -87,6 +89,40 @@ func TestADrainedNodeIsLeft(t *testing.T) {
 	now := ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "")
 	require.Equal(t, "Available", now.Status)
 	require.NotEqual(t, left, now.Jobs[0].Targets)
+}
+
+// TestANodeIsLeftBeforeItIsFull: a forecast arrives, and the application leaves in time, if forecasts are used.
+func TestANodeIsLeftBeforeItIsFull(t *testing.T) {
+	t.Parallel()
+	for _, used := range []string{"true", "false"} {
+		t.Run("USE_FORECAST "+used, func(t *testing.T) {
+			t.Parallel()
+			sys := inprocess.StartWith(t, settings.Map(map[string]string{"USE_FORECAST": used}))
+			sys.SaveTopology(inprocess.Topology(time.Now()))
+			g := ask(t, sys, http.MethodPost, "/jobmanager/groups", descriptor)
+			hub, edge := sys.Agent("ocm", "agent-hub"), sys.Agent("nuvla", "agent-edge")
+			require.Equal(t, 1, hub.Work()+edge.Work())
+			first := ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "").Jobs[0].Targets
+
+			foreseen := inprocess.Topology(time.Now())
+			n := foreseen.Cluster[first.Cluster].Node[first.Node]
+			n.ForecastedMetrics.CPUUtilizationPrediction = topology.Known(97)
+			foreseen.Cluster[first.Cluster].Node[first.Node] = n
+			sys.SaveTopology(foreseen)
+			require.NoError(t, sys.Broker.TickOne(t.Context(), "swm-replan"))
+			require.NoError(t, sys.DB.Flush(t.Context()))
+			if used == "false" {
+				require.Zero(t, hub.Work()+edge.Work())
+				require.Equal(t, first, ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "").Jobs[0].Targets)
+				return
+			}
+			require.Equal(t, 2, hub.Work()+edge.Work(), "the new place is deployed and the old one cleaned")
+			now := ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "")
+			require.Equal(t, "Available", now.Status)
+			require.NotEqual(t, first, now.Jobs[0].Targets)
+			require.Empty(t, sys.Broker.Failures())
+		})
+	}
 }
 
 func TestRoomThatIsMadeIsUsed(t *testing.T) {

@@ -235,6 +235,38 @@ func TestAStreamIsControlled(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond, "it is not there any more")
 }
 
+// TestPatchesAreOfTheWantedType: of those that the client names, the first that there is; another client gets its own.
+func TestPatchesAreOfTheWantedType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.measure(map[[2]string]float64{{"a", "b"}: 10, {"b", "a"}: 10})
+	wanted := func(types string) string {
+		return `{"add": {"costs": {"resource-id": "cost-net_rtt_ms-num", "incremental-change-media-types": "` + types + `"}}}`
+	}
+	both := "application/merge-patch+json,application/json-patch+json"
+	operations, end := w.open("", wanted("application/x-diff, application/json-patch+json"))
+	defer end()
+	merged, end := w.open("", wanted(both))
+	defer end()
+	w.control(operations)
+	w.control(merged)
+	require.Equal(t, w.next(merged).Data, w.next(operations).Data, "it comes whole first")
+
+	w.measure(map[[2]string]float64{{"a", "b"}: 12})
+	e := w.next(operations)
+	require.Equal(t, "application/json-patch+json,costs", e.Name)
+	require.JSONEq(t, `[{"op": "replace", "path": "/cost-map/a/b", "value": 12}]`, e.Data)
+	e = w.next(merged)
+	require.Equal(t, "application/merge-patch+json,costs", e.Name)
+	require.JSONEq(t, `{"cost-map": {"a": {"b": 12}}}`, e.Data)
+
+	var said struct{ Meta alto.Error }
+	answer := w.post(t.Context(), "/alto/updates", "", wanted("text/x-diff"))
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&said))
+	require.Equal(t, alto.Error{Code: alto.InvalidFieldValue, Field: "add/costs/incremental-change-media-types", Value: "text/x-diff"}, said.Meta)
+}
+
 // TestACurrentTagIsNotSentAgain: the client has the version that it names.
 func TestACurrentTagIsNotSentAgain(t *testing.T) {
 	t.Parallel()

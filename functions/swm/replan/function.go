@@ -1,4 +1,5 @@
-// Package replan plans applications anew whose channels get no longer what they were promised.
+// Package replan plans applications anew whose channels get no longer what they were promised, and where forecasts are used those whose
+// node will be full.
 package replan
 
 import (
@@ -31,8 +32,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.settings)
 }
 
-// Work looks at all channels, whatever the event is about: what is out of QoS is seen from what is stored, and what was planned
-// anew lately is left alone. So a repeat does nothing.
+// Work looks at all channels and nodes, whatever the event is about: what is out of QoS or will be full is seen from what is stored, and
+// what was planned anew lately is left alone. So a repeat does nothing.
 func (f *Function) Work(ctx context.Context, _ cloudevents.Event) error {
 	return replan.All(ctx, f.db, f.settings)
 }

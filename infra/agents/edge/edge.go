@@ -15,6 +15,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/littoral-project/littoral/infra/agents/agent"
 	"github.com/littoral-project/littoral/shared/logs/open"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer/polled"
@@ -33,13 +34,14 @@ type edge struct {
 	logs     *collector    // nil = logs are left to others
 	woken    chan struct{} // there is work
 
-	mu      sync.Mutex
-	trouble map[string]string // last logged failure of each kind of work; a controller that is away must not fill the log
-	polled  time.Time         // when the controller last answered
+	trouble *agent.Trouble
+
+	mu     sync.Mutex
+	polled time.Time // when the controller last answered
 }
 
 func newEdge(o options, to *http.Client, log *slog.Logger) (*edge, error) {
-	if o.Controller == "" || o.Agent == "" {
+	if o.Controller.URL == "" || o.Agent == "" {
 		return nil, errors.New("--controller and --agent-id are required")
 	}
 	clusters := []string{o.Agent}
@@ -55,11 +57,12 @@ func newEdge(o options, to *http.Client, log *slog.Logger) (*edge, error) {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	e := &edge{
-		o: o, log: log.With("agent_id", o.Agent), trouble: map[string]string{}, woken: make(chan struct{}, 1),
+		o: o, log: log.With("agent_id", o.Agent), woken: make(chan struct{}, 1),
 		engine: engine.New(c, engine.Options{Clusters: clusters, HostAccess: o.HostAccess, AuthFile: o.AuthFile}),
 	}
+	e.trouble = agent.NewTrouble(e.log)
 	e.deployer = &deployer.Deployer{
-		Jobs: &polled.Jobs{Base: o.Controller, HTTP: to, Clusters: clusters}, Log: e.log, Orchestrator: e.engine, Kind: kinds.Compose,
+		Jobs: &polled.Jobs{Base: o.Controller.URL, HTTP: to, Clusters: clusters}, Log: e.log, Orchestrator: e.engine, Kind: kinds.Compose,
 		Settings: deployer.Settings{ID: o.Agent, Wait: o.Wait, Patience: math.MaxInt64},
 	}
 	if o.Store.Backend != "" {
@@ -89,14 +92,14 @@ func socket(given, root string) (string, error) {
 
 // run works until ctx ends. Polling and comparing do not wait for each other, since fetching an image may take long.
 func (e *edge) run(ctx context.Context) {
-	e.log.InfoContext(ctx, "agent works", "controller", e.o.Controller)
-	e.noted(ctx, "keep", e.engine.Keep(ctx)) // after a reboot, whether or not there is a controller
+	e.log.InfoContext(ctx, "agent works", "controller", e.o.Controller.URL)
+	e.trouble.Noted(ctx, "keep", e.engine.Keep(ctx)) // after a reboot, whether or not there is a controller
 	var all sync.WaitGroup
 	all.Go(func() { e.each(ctx, e.o.Poll, e.woken, e.poll) })
 	all.Go(func() { e.each(ctx, e.o.Sync, nil, e.sync) })
 	if e.logs != nil {
 		all.Go(func() {
-			e.each(ctx, e.o.LogsEvery, nil, func(ctx context.Context) { e.noted(ctx, "logs", e.logs.collect(ctx)) })
+			e.each(ctx, e.o.LogsEvery, nil, func(ctx context.Context) { e.trouble.Noted(ctx, "logs", e.logs.collect(ctx)) })
 		})
 	}
 	all.Wait()
@@ -125,7 +128,7 @@ func (e *edge) poll(ctx context.Context) {
 		e.polled = time.Now()
 		e.mu.Unlock()
 	}
-	e.noted(ctx, "poll", err)
+	e.trouble.Noted(ctx, "poll", err)
 }
 
 // sync compares what runs with what should. Without the controller, it keeps up what was asked for last.
@@ -134,26 +137,7 @@ func (e *edge) sync(ctx context.Context) {
 	if problem.KindOf(err) == problem.Unavailable {
 		err = errors.Join(err, e.engine.Keep(ctx))
 	}
-	e.noted(ctx, "sync", err)
-}
-
-// noted logs a failure when it begins, when it changes and when it has ended.
-func (e *edge) noted(ctx context.Context, work string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	e.mu.Lock()
-	before := e.trouble[work]
-	e.trouble[work] = text
-	e.mu.Unlock()
-	switch {
-	case text == before || ctx.Err() != nil:
-	case text == "":
-		e.log.InfoContext(ctx, "works again", "work", work)
-	default:
-		e.log.WarnContext(ctx, "cannot work; it will try again", "work", work, "error", text)
-	}
+	e.trouble.Noted(ctx, "sync", err)
 }
 
 // ServeHTTP answers /healthz: 200 while the agent works, with when the controller last answered and what is wrong.
@@ -163,13 +147,10 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, _ = fmt.Fprintf(w, "controller answered: %s\n", e.polled.UTC().Format(time.RFC3339))
-	for work, text := range e.trouble {
-		if text != "" {
-			_, _ = fmt.Fprintf(w, "%s: %s\n", work, text)
-		}
-	}
+	polled := e.polled
+	e.mu.Unlock()
+	_, _ = fmt.Fprintf(w, "controller answered: %s\n", polled.UTC().Format(time.RFC3339))
+	e.trouble.Write(w)
 }
 
 // wake answers POST /wake of the controller, which has the token of the file: the agent asks for work at once. Whoever else has

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/infra/agents/controller"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/loopback"
@@ -71,8 +72,8 @@ func (s *site) start(id, cluster, host string) *edge {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "token")
 	require.NoError(s.t, os.WriteFile(file, []byte(s.Issuer.AgentToken(s.t, id)+"\n"), 0o600))
-	o := options{Controller: s.URL, TokenFile: file, Agent: id, Clusters: cluster, Engine: host, Wait: time.Second}
-	client, err := o.client()
+	o := options{Controller: controller.Options{URL: s.URL, TokenFile: file}, Agent: id, Clusters: cluster, Engine: host, Wait: time.Second}
+	client, err := o.Controller.HTTP()
 	require.NoError(s.t, err)
 	e, err := newEdge(o, client, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
@@ -270,7 +271,7 @@ func TestSettings(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	e, err := newEdge(options{Controller: "http://127.0.0.1:1", Agent: "a", Engine: "unix:///nowhere"}, http.DefaultClient, slog.New(slog.DiscardHandler))
+	e, err := newEdge(options{Controller: controller.Options{URL: "http://127.0.0.1:1"}, Agent: "a", Engine: "unix:///nowhere"}, http.DefaultClient, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	e.poll(t.Context())
 	w := httptest.NewRecorder()

@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,44 +15,32 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
-
 	"github.com/littoral-project/littoral/infra/agents/agent"
+	"github.com/littoral-project/littoral/infra/agents/controller"
 	"github.com/littoral-project/littoral/shared/logs/open"
 )
 
 // options are those of the command line; each may be set by EDGE_NAME in the environment as well.
 type options struct {
-	Controller, CA                 string
-	TokenFile                      string
-	TokenURL, Client, ClientSecret string
-	Agent, Clusters                string
-	Engine                         string
-	HostAccess                     bool
-	Bind                           string
-	Wake, WakeToken                string
-	WakeCert, WakeKey              string
-	Poll, Sync, Wait               time.Duration
-	AuthFile                       string
-	Store                          open.Config
-	Node, LogsState                string
-	LogsEvery                      time.Duration
+	Controller        controller.Options
+	Agent, Clusters   string
+	Engine            string
+	HostAccess        bool
+	Bind              string
+	Wake, WakeToken   string
+	WakeCert, WakeKey string
+	Poll, Sync, Wait  time.Duration
+	AuthFile          string
+	Store             open.Config
+	Node, LogsState   string
+	LogsEvery         time.Duration
 }
 
 func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f := flag.NewFlagSet("edge", flag.ContinueOnError)
-	f.StringVar(&o.Controller, "controller", "", "base URL of the controller's API")
-	f.StringVar(&o.CA, "ca-file", "", "certificate authority of the controller (default: those of the machine)")
-	f.StringVar(&o.TokenFile, "token-file", "", "access token; it is read anew for each call")
-	f.StringVar(&o.TokenURL, "token-url", "", "token endpoint of the issuer, for a token by client credentials")
-	f.StringVar(&o.Client, "client-id", "", "client of the issuer")
-	f.StringVar(&o.ClientSecret, "client-secret-file", "", "file with its secret")
+	o.Controller.Flags(f)
 	f.StringVar(&o.Agent, "agent-id", "", "icos_agent_id: this agent")
 	f.StringVar(&o.Clusters, "cluster", "", "names of this machine in targets, with commas between (default: the agent's id)")
 	f.StringVar(&o.Engine, "engine", "auto", "socket of Docker or Podman, such as unix:///run/docker.sock; auto looks for it")
@@ -81,12 +68,7 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "edge:", err)
-		os.Exit(1)
-	}
+	agent.Main("edge", func(ctx context.Context) error { return run(ctx, os.Args[1:], os.Getenv, os.Stderr) })
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string, errOut io.Writer) error {
@@ -99,7 +81,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, errOut 
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q is no option", f.Arg(0))
 	}
-	client, err := o.client()
+	client, err := o.Controller.HTTP()
 	if err != nil {
 		return err
 	}
@@ -148,55 +130,4 @@ func serve(ctx context.Context, address string, handler http.Handler, certificat
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	return func() { _ = server.Close() }, nil
-}
-
-// client is the client of the controller's API.
-func (o *options) client() (*http.Client, error) {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("the default transport was replaced")
-	}
-	transport = transport.Clone()
-	if o.CA != "" {
-		pem, err := os.ReadFile(o.CA)
-		if err != nil {
-			return nil, fmt.Errorf("ca-file: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca-file: %s has no certificate", o.CA)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	}
-	plain := &http.Client{Transport: transport}
-	switch {
-	case o.TokenURL != "":
-		secret, err := os.ReadFile(o.ClientSecret)
-		if err != nil {
-			return nil, fmt.Errorf("client-secret-file: %w", err)
-		}
-		config := clientcredentials.Config{
-			ClientID: o.Client, ClientSecret: strings.TrimSpace(string(secret)), TokenURL: o.TokenURL,
-		}
-		return config.Client(context.WithValue(context.Background(), oauth2.HTTPClient, plain)), nil
-	case o.TokenFile != "":
-		return &http.Client{Transport: bearer{o.TokenFile, transport}}, nil
-	}
-	return plain, nil
-}
-
-// bearer adds the token of a file.
-type bearer struct {
-	file string
-	next http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := os.ReadFile(b.file)
-	if err != nil {
-		return nil, fmt.Errorf("token-file: %w", err)
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	return b.next.RoundTrip(r)
 }

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,9 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/infra/agents/agent"
@@ -63,20 +59,12 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "probe:", err)
-		os.Exit(1)
-	}
+	agent.Main("probe", func(ctx context.Context) error { return run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr) })
 }
 
 // run serves, or with "measure" measures every neighbour once and prints what it found as JSON.
 func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) error {
-	command := "serve"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		command, args = args[0], args[1:]
-	}
+	command, args := agent.Command(args)
 	var o options
 	f := o.flags(getenv)
 	f.SetOutput(errOut)

@@ -106,7 +106,7 @@ func addUpdates(d *alto.Resources) {
 	can := alto.Capabilities{IncrementalChanges: map[string]string{}, StreamControl: &yes}
 	var uses []string
 	for id := range d.Resources {
-		can.IncrementalChanges[id] = alto.MergePatch
+		can.IncrementalChanges[id] = alto.MergePatch + "," + alto.JSONPatch
 		uses = append(uses, id)
 	}
 	slices.Sort(uses)

@@ -1,6 +1,7 @@
 package updates
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -49,8 +50,9 @@ func NewHub(db *store.DB) *Hub {
 // resource is one that streams have, whoever they are of. Only its present state is kept, and what led to it from the one before.
 type resource struct {
 	exposure.Resource
-	caller netip.Addr
-	uses   int // by substreams; guarded by the hub
+	caller  netip.Addr
+	patches string // their media type
+	uses    int    // by substreams; guarded by the hub
 
 	mu      sync.Mutex
 	seen    int // the number of the snapshot that it was made of
@@ -79,7 +81,11 @@ func (r *resource) refresh(v *view.View) {
 	}
 	r.patch = nil
 	if r.text != nil {
-		if r.patch, r.err = alto.Patch(r.text, text); r.err != nil {
+		between := alto.Patch
+		if r.patches == alto.JSONPatch {
+			between = alto.Operations
+		}
+		if r.patch, r.err = between(r.text, text); r.err != nil {
 			return
 		}
 		if len(r.patch) >= len(text) {
@@ -138,7 +144,7 @@ func (h *Hub) close(id uuid.UUID) {
 // take returns the resource of a substream, which release gives back.
 func (h *Hub) take(s alto.Substream, caller netip.Addr) (string, *resource) {
 	found, _ := exposure.ResourceOf(s) // it was found when it was asked for
-	key := s.ResourceID + "\n" + string(s.Input)
+	key := s.ResourceID + "\n" + s.Patches + "\n" + string(s.Input)
 	if found.Caller {
 		key += "\n" + caller.String()
 	}
@@ -146,7 +152,7 @@ func (h *Hub) take(s alto.Substream, caller netip.Addr) (string, *resource) {
 	defer h.mu.Unlock()
 	r := h.known[key]
 	if r == nil {
-		r = &resource{Resource: found, caller: caller}
+		r = &resource{Resource: found, caller: caller, patches: cmp.Or(s.Patches, alto.MergePatch)}
 		h.known[key] = r
 	}
 	r.uses++

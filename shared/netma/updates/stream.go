@@ -82,7 +82,8 @@ func (s *Stream) set(wanted []alto.Substream) (started, stopped []string) {
 }
 
 func same(a, b alto.Substream) bool {
-	return a.ID == b.ID && a.ResourceID == b.ResourceID && a.Tag == b.Tag && a.Whole == b.Whole && string(a.Input) == string(b.Input)
+	return a.ID == b.ID && a.ResourceID == b.ResourceID && a.Tag == b.Tag && a.Whole == b.Whole && a.Patches == b.Patches &&
+		string(a.Input) == string(b.Input)
 }
 
 // Follow sends what the stream has, and then what changes of it, until the context ends, all of it is removed, send fails, or Postgres
@@ -143,7 +144,7 @@ func (s *Stream) turn(now snapshot, r row, send func(sse.Event) error) (sent boo
 		}
 		e := sse.Event{Name: p.resource.Media + "," + p.ID, Data: string(text)}
 		if version == former+1 && patch != nil && !p.Whole {
-			e.Name, e.Data = alto.MergePatch+","+p.ID, string(patch)
+			e.Name, e.Data = p.resource.patches+","+p.ID, string(patch)
 		}
 		p.hash = hash
 		e.ID = s.last()

@@ -164,12 +164,26 @@ func (a *annealing) begin(sol *Solution) bool {
 		}
 		a.put(int32(i), a.likely[i][k])
 	}
+	a.stayOnRoutes()
 	if sol.Placed == len(j.comps) {
 		a.best = sol.Value
 	} else {
 		a.best = math.Inf(-1)
 	}
 	return true
+}
+
+// stayOnRoutes gives the channels the routes that they take now, as far as both ends are where they have been: what does not fit any
+// more is then overloaded, and nothing else.
+func (a *annealing) stayOnRoutes() {
+	for k := range a.j.pairs {
+		now := a.m.Channels[a.j.pairs[k].channel].Now
+		if from, to, ok := a.ends(int32(k)); ok && a.m.between(now, from, to) {
+			a.carry(int32(k), from, to, -1)
+			a.via[k] = now.Via
+			a.carry(int32(k), from, to, 1)
+		}
+	}
 }
 
 // bond says for each pair how few pairs of sites it allows.

@@ -11,6 +11,7 @@ type Channel struct {
 	Bandwidth  int64
 	MaxLatency time.Duration // 0 for none
 	Class      int32         // a route of this class or above
+	Now        Choice        // what it takes while both ends are at home, if that is known and good enough
 }
 
 // Route is a way between two sites: what it goes over, each medium once for every time, and how good it is.
@@ -45,10 +46,15 @@ const (
 	Unrouted = int32(-2) // no route had room; such a state is never a solution
 )
 
-// choice is the route that a channel had last.
-type choice struct {
-	sites [2]int32
-	via   int32
+// Choice is a route between two sites.
+type Choice struct {
+	Sites [2]int32
+	Via   int32 // its number there, or NoRoute
+}
+
+// between reports whether it is a choice between the sites of two nodes.
+func (m *Model) between(c Choice, from, to int32) bool {
+	return c.Via >= 0 && c.Sites == [2]int32{m.Nodes[from].Site, m.Nodes[to].Site}
 }
 
 // Ends returns the nodes of a channel with component c at node n; ok is false if it needs no route.
@@ -96,16 +102,15 @@ type sent struct {
 	bandwidth int64
 }
 
-// Route chooses a route with room: the one that the channel had last between these sites, else the one that leaves the
-// largest share of its narrowest medium free, ties to the first.
+// Route chooses a route with room: the one that the channel had last between these sites, else the one that it takes now, else the
+// one that leaves the largest share of its narrowest medium free, ties to the first.
 func (s *State) Route(i, from, to int32) int32 {
 	ch := &s.m.Channels[i]
 	routes := s.m.RoutesBetween(from, to)
 	s.work += int64(len(routes))
-	last := s.last[i]
-	if last.via >= 0 && last.sites == [2]int32{s.m.Nodes[from].Site, s.m.Nodes[to].Site} {
-		if r := &routes[last.via]; s.room(r, ch.Bandwidth) >= 0 {
-			return last.via
+	for _, known := range [2]Choice{s.last[i], ch.Now} {
+		if s.m.between(known, from, to) && s.room(&routes[known.Via], ch.Bandwidth) >= 0 {
+			return known.Via
 		}
 	}
 	best, most := NoRoute, -1.0
@@ -156,7 +161,7 @@ func (s *State) connect(c, n int32) {
 			continue
 		}
 		s.Via[i] = via
-		s.last[i] = choice{[2]int32{s.m.Nodes[from].Site, s.m.Nodes[to].Site}, via}
+		s.last[i] = Choice{[2]int32{s.m.Nodes[from].Site, s.m.Nodes[to].Site}, via}
 		s.send(&s.m.RoutesBetween(from, to)[via], ch.Bandwidth)
 	}
 }
@@ -175,13 +180,25 @@ func (s *State) disconnect(c, n int32) {
 	}
 }
 
+// onNow reports whether the channels of a placed component take the routes that they take now, as far as these are known for where
+// the ends are.
+func (s *State) onNow(c int32) bool {
+	for _, i := range s.m.Components[c].Channels {
+		ch := &s.m.Channels[i]
+		if from, to, needed := s.Ends(ch, c, s.At[c]); needed && s.m.between(ch.Now, from, to) && s.Via[i] != ch.Now.Via {
+			return false
+		}
+	}
+	return true
+}
+
 // prefer makes the channels take these routes again when their ends are placed at these nodes.
 func (s *State) prefer(at, via []int32) {
 	for i := range s.m.Channels {
 		ch := &s.m.Channels[i]
-		s.last[i].via = NoRoute
+		s.last[i] = ch.Now
 		if a, b := at[ch.From], at[ch.To]; a >= 0 && b >= 0 && i < len(via) && via[i] >= 0 {
-			s.last[i] = choice{[2]int32{s.m.Nodes[a].Site, s.m.Nodes[b].Site}, via[i]}
+			s.last[i] = Choice{[2]int32{s.m.Nodes[a].Site, s.m.Nodes[b].Site}, via[i]}
 		}
 	}
 }

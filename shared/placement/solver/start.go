@@ -73,9 +73,24 @@ func (s *State) buildFromPrices(d *dual, y []float64, order []int32) {
 	s.greedy(order)
 }
 
-// placeAtHome puts components that may stay in their current places.
+// placeAtHome puts components that may stay in their current places: first those whose channels keep the routes that they take now,
+// so that none of these is taken by a channel that has another, then the others.
 func (s *State) placeAtHome() {
+	for i := range s.last {
+		s.last[i] = s.m.Channels[i].Now
+	}
+	s.putAtHome(s.onNow)
+	if len(s.m.Channels) > 0 {
+		s.putAtHome(func(int32) bool { return true })
+	}
+}
+
+// putAtHome puts components that have no place in their current places, as far as they fit and keep says so afterwards.
+func (s *State) putAtHome(keep func(c int32) bool) {
 	for c := range s.m.Components {
+		if s.At[c] >= 0 {
+			continue
+		}
 		node, value := int32(-1), 0.0
 		for k, n := range s.m.Components[c].Home {
 			if k >= tired && s.spent() {
@@ -87,8 +102,11 @@ func (s *State) placeAtHome() {
 				}
 			}
 		}
-		if node >= 0 {
-			s.Put(int32(c), node)
+		if node < 0 {
+			continue
+		}
+		if s.Put(int32(c), node); !keep(int32(c)) {
+			s.Remove(int32(c))
 		}
 	}
 }

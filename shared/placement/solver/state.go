@@ -23,7 +23,7 @@ type State struct {
 	budget    int64
 	Via       []int32  // route of each channel, see NoRoute
 	used      []int64  // bandwidth taken, by medium
-	last      []choice // of each channel
+	last      []Choice // of each channel
 	unrouted  int      // channels that found no route
 	chosen    []sent   // memory for routable
 }
@@ -38,9 +38,9 @@ func (m *Model) newState(orch int32, budget int64) *State {
 	for c := range s.At {
 		s.At[c] = -1
 	}
-	s.Via, s.last = make([]int32, len(m.Channels)), make([]choice, len(m.Channels))
+	s.Via, s.last = make([]int32, len(m.Channels)), make([]Choice, len(m.Channels))
 	for i := range s.Via {
-		s.Via[i], s.last[i].via = NoRoute, NoRoute
+		s.Via[i], s.last[i] = NoRoute, m.Channels[i].Now
 	}
 	s.used = make([]int64, len(m.Media))
 	for i := range m.Spreads {

@@ -1,6 +1,6 @@
-// Package replan plans applications anew whose channels are out of QoS, or will be before long as far as forecasts are used. It does so once for each trouble: after a pause it may try
-// again, and after some attempts without success it leaves the rest to people, so that a link which comes and goes does not drive
-// components to and fro.
+// Package replan plans applications anew whose channels are out of QoS. Where forecasts are used, it also does so before channels are,
+// and before a node is full. It does so once for each trouble: after a pause it may try again, and after some attempts without success
+// it leaves the rest to people, so that a link which comes and goes does not drive components to and fro.
 package replan
 
 import (
@@ -36,19 +36,24 @@ on conflict (application_id) do update set times = r.times + 1, last_at = now()
 where r.last_at <= now() - $2::interval and r.times < $3`
 )
 
-// All plans anew the applications that have channels out of QoS, as far as they have not been lately, each in its own transaction.
+// All plans anew the applications that have channels out of QoS or nodes that fill, as far as they have not been lately, each in its own
+// transaction.
 func All(ctx context.Context, db *store.DB, s Settings) error {
-	broken, coming, err := read(ctx, db, s)
+	now, err := read(ctx, db, s)
 	if err != nil {
 		return err
 	}
-	maps.Copy(broken, coming)
-	var ids []uuid.UUID
-	for c := range broken {
-		if c.Application != channels.Reserved && !slices.Contains(ids, c.Application) { // nobody here can move what is reserved
-			ids = append(ids, c.Application)
+	troubled := map[uuid.UUID]bool{}
+	for _, all := range []qos.Broken{now.broken, now.coming} {
+		for c := range all {
+			troubled[c.Application] = true
 		}
 	}
+	for i := range now.filling {
+		troubled[now.filling[i].Application] = true
+	}
+	delete(troubled, channels.Reserved) // nobody here can move what is reserved
+	ids := slices.Collect(maps.Keys(troubled))
 	if _, err := db.Exec(ctx, forget, append([]uuid.UUID{}, ids...)); err != nil {
 		return fmt.Errorf("forget troubles: %w", err)
 	}
@@ -66,13 +71,18 @@ func one(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if err := match.Lock(ctx, tx); err != nil {
 		return err
 	}
-	broken, coming, err := read(ctx, tx, s)
+	now, err := read(ctx, tx, s)
 	if err != nil {
 		return err
 	}
-	why, most := reason(broken, id, "is"), s.Most
+	why, most := reason(now.broken, id, "is"), s.Most
 	if why == "" { // a forecast that cannot be helped must not use up what is for the trouble itself
-		why, most = reason(coming, id, "will be"), 1
+		why, most = reason(now.coming, id, "will be"), 1
+	}
+	if why == "" {
+		if i := slices.IndexFunc(now.filling, func(f match.Filling) bool { return f.Application == id }); i >= 0 {
+			why = now.filling[i].String()
+		}
 	}
 	if why == "" {
 		return nil
@@ -88,13 +98,21 @@ func one(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	return err
 }
 
-// read returns the channels that are out of QoS, and those that will be.
-func read(ctx context.Context, q store.Querier, s Settings) (broken, coming qos.Broken, err error) {
-	if broken, err = qos.Read(ctx, q); err != nil || !s.UseForecast {
-		return broken, nil, err
+// troubles are the channels that are out of QoS, those that will be, and the nodes that will be full.
+type troubles struct {
+	broken, coming qos.Broken
+	filling        []match.Filling
+}
+
+func read(ctx context.Context, q store.Querier, s Settings) (now troubles, err error) {
+	if now.broken, err = qos.Read(ctx, q); err != nil || !s.UseForecast {
+		return now, err
 	}
-	coming, err = qos.Foreseen(ctx, q, time.Now())
-	return broken, coming, err
+	if now.coming, err = qos.Foreseen(ctx, q, time.Now()); err != nil {
+		return now, err
+	}
+	now.filling, err = match.FindFilling(ctx, q, s.Settings)
+	return now, err
 }
 
 // reason is the first one for an application; empty if none of its channels is among those.

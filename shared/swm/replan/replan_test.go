@@ -2,6 +2,7 @@ package replan_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -10,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/netma/links"
 	"github.com/littoral-project/littoral/shared/netma/state"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/swm/plan"
@@ -46,20 +50,26 @@ type world struct {
 func newWorld(t *testing.T, nodes ...string) world {
 	w := world{applicationtest.New(t), replan.Settings{Pause: time.Hour, Most: 3}}
 	w.settings.StaleAfter = time.Minute
+	w.see(nil, nodes...)
+	w.describe(nodes, nil)
+	return w
+}
+
+// see lets the nodes be heard of, with forecasts for some.
+func (w world) see(forecasts map[string]topology.ForecastedMetrics, nodes ...string) {
+	w.Helper()
 	c := topology.Cluster{Type: "kubernetes", Name: "site", Engine: "Kubernetes", Node: map[string]topology.Node{}}
 	for _, n := range nodes {
 		c.Node[n] = topology.Node{
 			Name: n, Engine: "Kubernetes", LastSeen: topology.Known(float64(time.Now().Unix())),
 			StaticMetrics:  topology.StaticMetrics{CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
-			DynamicMetrics: topology.DynamicMetrics{FreeRAM: topology.Known(7 << 30)},
+			DynamicMetrics: topology.DynamicMetrics{FreeRAM: topology.Known(7 << 30)}, ForecastedMetrics: forecasts[n],
 		}
 	}
 	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		_, err := topology.Save(ctx, tx, &topology.Taxonomy{Cluster: map[string]topology.Cluster{"site": c}}, time.Now(), time.Minute)
 		return err
 	})
-	w.describe(nodes, nil)
-	return w
 }
 
 // describe describes the network; links that are named carry less.
@@ -81,7 +91,13 @@ func (w world) describe(nodes []string, slow map[[2]string]string) {
 			}
 		}
 	}
-	d, err := topologies.Parse([]byte(text + "]\n"))
+	w.network(text + "]\n")
+}
+
+// network describes the network as a document.
+func (w world) network(text string) {
+	w.Helper()
+	d, err := topologies.Parse([]byte(text))
 	require.NoError(w, err)
 	w.Must(func(ctx context.Context, tx *store.Tx) error { return topologies.Save(ctx, tx, "lan", d) })
 }
@@ -178,6 +194,52 @@ func TestALinkThatDegradesMovesItsChannelOnce(t *testing.T) {
 	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
 }
 
+// twoWays joins two nodes by a link, and by a switch.
+const twoWays = `networkImplementation: LAN
+nodes: [{name: n1}, {name: n2}, {name: s, type: NETWORK}]
+links:
+- {source: n1, target: n2, capabilities: {bandWidthBits: %[1]s, latencyNanos: "1e6"}}
+- {source: n2, target: n1, capabilities: {bandWidthBits: %[1]s, latencyNanos: "1e6"}}
+- {source: n1, target: s, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: s, target: n1, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: n2, target: s, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+- {source: s, target: n2, capabilities: {bandWidthBits: 100M, latencyNanos: "1e6"}}
+`
+
+// TestAChannelThatGoesAnotherWayIsSaid: no component moves, so that nothing else would tell of it.
+func TestAChannelThatGoesAnotherWayIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1", "n2")
+	w.network(fmt.Sprintf(twoWays, "100M"))
+	id := w.place()
+	w.run(id)
+	first, from, to := w.channel(id)
+	require.Equal(t, from+"-"+to, first.Path)
+	placed := func() (all []history.Entry) {
+		all, err := history.After(t.Context(), w.DB, &id, 0, 10, recorded.ApplicationPlaced)
+		require.NoError(t, err)
+		return all
+	}
+	require.Len(t, placed(), 1)
+
+	w.network(fmt.Sprintf(twoWays, "5M"))
+	w.replan()
+	c, from2, to2 := w.channel(id)
+	require.Equal(t, [2]string{from, to}, [2]string{from2, to2})
+	require.Equal(t, plan.Running, c.Status)
+	said := placed()
+	require.Len(t, said, 2)
+	require.Equal(t, "channel frames from front to back by "+c.Path+" over LAN instead of "+first.Path+" over LAN", said[1].Message)
+	var decision placement.Decision
+	require.NoError(t, json.Unmarshal(said[1].Data, &decision))
+	require.Contains(t, decision.Because, "channel frames is out of QoS")
+	require.Empty(t, decision.Why, "no component has another place")
+	require.Equal(t, c.Path, decision.Channels[0].Path)
+
+	w.replan()
+	require.Len(t, placed(), 2)
+}
+
 // foresee says what a model foresees of a link's bandwidth in ten minutes.
 func (w world) foresee(from, to string, kbps float64) {
 	w.Helper()
@@ -220,6 +282,86 @@ func TestAChannelMovesBeforeItsLinkDegrades(t *testing.T) {
 	w.replan()
 	_, from3, to3 := w.channel(id)
 	require.Equal(t, [2]string{from2, to2}, [2]string{from3, to3})
+}
+
+// small is an application of one component.
+const small = `name: %s
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 1500m, memory: 2Gi}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
+`
+
+// TestANodeThatWillBeFullIsLeft: as far as its forecast needs it, where forecasts are used, and once.
+func TestANodeThatWillBeFullIsLeft(t *testing.T) {
+	t.Parallel()
+	for what, forecast := range map[string]topology.ForecastedMetrics{
+		"50 % of its cpu, which leaves 2 of 4 cores for the 3 that are reserved":          {CPUUtilizationPrediction: topology.Known(50)},
+		"75 % of its memory, which leaves 2 GiB of 8 GiB for the 4 GiB that are reserved": {MemoryUtilizationPrediction: topology.Known(75)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "n1")
+			var ids [2]uuid.UUID
+			for i := range ids {
+				ids[i] = applicationtest.Submit(w, w.DB, fmt.Sprintf(small, fmt.Sprint("shop", i))).ID
+				w.Must(func(ctx context.Context, tx *store.Tx) error {
+					return match.Place(ctx, tx, ids[i], w.settings.Settings, false, "")
+				})
+				w.run(ids[i])
+			}
+			at := func() (nodes []string) {
+				for _, id := range ids {
+					for _, j := range w.Get(id).Jobs {
+						if j.Live() {
+							nodes = append(nodes, j.Node)
+						}
+					}
+				}
+				return nodes
+			}
+			require.Equal(t, []string{"n1", "n1"}, at())
+			w.see(map[string]topology.ForecastedMetrics{"n1": forecast}, "n1", "n2")
+			w.replan()
+			require.Equal(t, []string{"n1", "n1"}, at(), "forecasts are not used")
+
+			w.settings.UseForecast = true
+			w.replan()
+			require.ElementsMatch(t, []string{"n1", "n2"}, at(), "there is room for one")
+			var why string
+			require.NoError(t, w.DB.QueryRow(t.Context(), `select data ->> 'because' from history
+where event = $1 order by id desc limit 1`, recorded.ApplicationPlaced).Scan(&why))
+			require.Regexp(t, "^node site/n1 will be full: the forecast of .* says "+what+"$", why)
+			was := at()
+			for _, id := range ids {
+				w.run(id)
+			}
+			w.replan()
+			require.Equal(t, was, at())
+		})
+	}
+}
+
+// TestWhereNothingElseFitsTheForecastIsBorne: it is tried once, and what runs goes on.
+func TestWhereNothingElseFitsTheForecastIsBorne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "n1")
+	w.settings.UseForecast = true
+	id := applicationtest.Submit(w, w.DB, fmt.Sprintf(small, "shop")).ID
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		return match.Place(ctx, tx, id, w.settings.Settings, false, "")
+	})
+	w.run(id)
+	w.see(map[string]topology.ForecastedMetrics{"n1": {CPUUtilizationPrediction: topology.Known(90)}}, "n1")
+	w.settings.Pause = 0
+	for range 3 {
+		w.replan()
+	}
+	require.Equal(t, "n1", w.Get(id).Jobs[0].Node)
+	var times int
+	require.NoError(t, w.DB.QueryRow(t.Context(), "select times from channel_replans where application_id = $1", id).Scan(&times))
+	require.Equal(t, 1, times)
 }
 
 // TestWhatCannotMoveStaysOutOfQoS: without another way the channel keeps the one that it has, and works again when the link does.

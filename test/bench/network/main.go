@@ -198,6 +198,11 @@ func (in *instance) degraded(plan placement.Plan, budget int64, runs int, cold f
 	for i := range p.Components {
 		p.Components[i].Current = &plan.Assignments[i].Target
 	}
+	for i, way := range plan.Channels {
+		if !way.Loopback {
+			p.Channels[i].Current = &placement.Way{Network: way.Network, Path: way.Path}
+		}
+	}
 	moves := func(plan placement.Plan) (n int) {
 		for _, a := range plan.Assignments {
 			if a.Moved {

@@ -755,8 +755,9 @@ test("people sign in with a name and a password, stay signed in, and sign out", 
   assert.equal(await post({}), 403, "a change needs the token besides the cookie");
   assert.equal(await post({ "X-CSRF-Token": csrf }), 422, "and is then let through");
 
+  const left = page.waitForEvent("load"); // by the issuer
   await page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
-  await page.getByRole("link", { name: "Sign in with your name" }).waitFor();
+  await left;
   await page.getByRole("link", { name: "Sign in with your name" }).click();
   await page.getByRole("heading", { name: "Sign in to Littoral" }).waitFor(); // the issuer has forgotten him too
 });

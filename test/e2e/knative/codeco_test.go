@@ -85,13 +85,7 @@ func TestACodecoApp(t *testing.T) {
 	if w, err := c.Kubectl("get", "apiserversource", "acm-app-apply"); err != nil {
 		t.Skipf("CODECO is not installed (make install-codeco): %s", w)
 	}
-	kubectl := func(document string, args ...string) string {
-		cmd := exec.Command("kubectl", append([]string{"-n", "e2e-codeco"}, args...)...)
-		cmd.Stdin = strings.NewReader(document)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%v: %s", args, out)
-		return strings.TrimSpace(string(out))
-	}
+	kubectl := c.kubectlIn("e2e-codeco")
 	exec.Command("kubectl", "create", "namespace", "e2e-codeco").Run() //nolint:errcheck // it may be there
 	app := codecoApp(c.image)
 	t.Cleanup(func() {

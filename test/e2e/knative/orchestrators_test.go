@@ -65,27 +65,34 @@ func newContinuum(t *testing.T, clusters ...string) *continuum {
 	plan.Clusters = slices.DeleteFunc(plan.Clusters, func(p *fleet.Cluster) bool {
 		return len(clusters) > 0 && !slices.Contains(clusters, p.Name)
 	})
-	c.fleet, err = fleet.New(fleet.Options{
-		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
-		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: without its own agents
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.fleet.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
+	c.fleet = w.startTelemetry(t, plan)
 	w.eventually("the aggregator sees the clusters", func() bool {
 		w.nudge("aggregator-tick")
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
 		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte("edge1-b"))
 	})
 	return c
+}
+
+// startTelemetry writes the telemetry of nodes until the test ends, without any agent of the clusters they are in.
+func (w *world) startTelemetry(t *testing.T, plan *fleet.Plan) *fleet.Fleet {
+	t.Helper()
+	f, err := fleet.New(fleet.Options{
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
+		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = f.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return f
 }
 
 // descriptor is an application with one server.

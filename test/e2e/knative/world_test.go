@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,18 @@ func (w *world) kubectl(args ...string) string {
 	out, err := w.Kubectl(args...)
 	require.NoError(w.t, err)
 	return out
+}
+
+// kubectlIn returns a kubectl for another namespace, which gives it a document to read.
+func (w *world) kubectlIn(namespace string) func(document string, args ...string) string {
+	return func(document string, args ...string) string {
+		w.t.Helper()
+		cmd := exec.Command("kubectl", append([]string{"-n", namespace}, args...)...)
+		cmd.Stdin = strings.NewReader(document)
+		out, err := cmd.CombinedOutput()
+		require.NoError(w.t, err, "%v: %s", args, out)
+		return strings.TrimSpace(string(out))
+	}
 }
 
 // setting reads a key of the functions' settings.

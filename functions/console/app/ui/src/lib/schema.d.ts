@@ -5064,7 +5064,8 @@ export interface paths {
         /**
          * What changes of ALTO's resources, as it changes
          * @description Server-sent events (RFC 8895). The first names the URI by which the stream is controlled. Each resource that was added comes
-         *     whole, unless its `tag` is the present version, and then as merge patches (RFC 7396). A stream ends after some minutes: come
+         *     whole, unless its `tag` is the present version, and then as merge patches (RFC 7396), or as JSON patches (RFC 6902) where
+         *     `incremental-change-media-types` of the resource says `application/json-patch+json`. A stream ends after some minutes: come
          *     again with the id of the last event in `Last-Event-ID`, and only what has changed since is sent.
          */
         post: operations["openAltoUpdates"];
@@ -5492,6 +5493,10 @@ export interface components {
                 nanoSeconds?: number;
             };
             address?: string;
+            /** @description Of areas, distances and periodic reports: seconds from one notification to the next, at least. */
+            frequency?: number;
+            /** @description Of the same: metres; less exact positions do not count. */
+            trackingAccuracy?: number;
         } & {
             [key: string]: unknown;
         };

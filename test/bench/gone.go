@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +58,7 @@ type happening struct {
 // inTopology is the last look at the nodes before a component leaves.
 const inTopology = `select max(at) at from topology_snapshots where at > $2 and at <= d.at`
 
-// happenings befall an application without a device, and the last one one that requires a camera.
+// happenings befall an application that requires no device.
 var happenings = []happening{
 	{
 		name: "the node is drained", do: "drain", undo: "restore", of: ofNode, back: ofNode,
@@ -76,6 +77,7 @@ var happenings = []happening{
 
 const camera = "squat.ai/video"
 
+// deviceGoes befalls one that requires a camera: the policy that follows from this moves it.
 var deviceGoes = happening{
 	name: "its device goes", do: "set", undo: "set", of: ofCamera(topology.DeviceDetached), back: ofCamera(topology.DeviceAvailable),
 	seen:   `timestamp(node_mounted{resource_path="` + camera + `", icos_host_name=~".*:%s"} == -1)`,
@@ -126,24 +128,17 @@ func runGone(ctx context.Context, w *world) (_ result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.of(ctx, w, "gone", settings, text, watched, happenings...); err != nil {
+	if err := r.of(ctx, w, "gone", settings, text, policyWatched, happenings...); err != nil {
 		return nil, err
 	}
-	if text, err = withCamera(); err != nil {
-		return nil, err
-	}
-	err = r.of(ctx, w, "device", settings, text, `definition -> 'spec' ->> 'templateName' = 'device-available'`, deviceGoes)
+	err = r.of(ctx, w, "device", settings, withCamera(text), `definition -> 'spec' ->> 'templateName' = 'device-available'`, deviceGoes)
 	return r, err
 }
 
-// withCamera is chainFile with a camera among what its web component requires, and without policies of its own.
-func withCamera() ([]byte, error) {
-	text, err := withPolicy("{name: watched, type: security, level: low}")
-	if err != nil {
-		return nil, err
-	}
+// withCamera adds a camera to what the web component of a descriptor requires, which is its first one.
+func withCamera(descriptor []byte) []byte {
 	const where = "    requirements:\n"
-	return []byte(strings.Replace(string(text), where, where+"      devices: "+camera+"\n", 1)), nil
+	return bytes.Replace(descriptor, []byte(where), []byte(where+"      devices: "+camera+"\n"), 1)
 }
 
 // of measures what happens to one application.

@@ -41,8 +41,8 @@ type loop struct {
 	policy string
 }
 
-// watched selects the policy that a bench gives to the application.
-const watched = `name like '%watched'`
+// policyWatched selects the policy that a bench gives to the application.
+const policyWatched = `name like '%watched'`
 
 // startLoop starts the application. policy is one line of YAML, the policy of its web component.
 func (w *world) startLoop(
@@ -56,7 +56,7 @@ func (w *world) startLoop(
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := l.submit(ctx, text, watched); err != nil {
+	if err := l.submit(ctx, text, policyWatched); err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	return l, stop, nil

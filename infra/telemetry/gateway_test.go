@@ -261,6 +261,7 @@ type gateway struct {
 	config  string
 	binary  string
 	before  []string // arguments before those of the collector
+	env     []string // beside that of the test
 	command *exec.Cmd
 	log     *os.File
 }
@@ -269,6 +270,7 @@ func (g *gateway) start(t testing.TB) {
 	t.Helper()
 	g.command = exec.Command(g.binary, append(g.before, "--config", g.config)...)
 	g.command.Stdout, g.command.Stderr = g.log, g.log
+	g.command.Env = append(os.Environ(), g.env...)
 	require.NoError(t, g.command.Start())
 	require.Eventually(t, func() bool {
 		resp, err := http.Get("http://" + g.site.Health)
@@ -302,7 +304,8 @@ var (
 
 func newPipeline(t testing.TB) *pipeline { return newPipelineWith(t, func(*Site) {}) }
 
-func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
+// newPipelineWith changes the site before its gateway starts, which has env beside the environment of the test.
+func newPipelineWith(t testing.TB, change func(*Site), env ...string) *pipeline {
 	t.Helper()
 	binary := collector(t)
 	w := &pipeline{uplink: newUplink(t)}
@@ -327,7 +330,7 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 		*a = free.String()
 	}
 	change(&s)
-	w.gateway = &gateway{site: s, config: write(t, s)[0], binary: binary}
+	w.gateway = &gateway{site: s, config: write(t, s)[0], binary: binary, env: env}
 	w.log, err = os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -717,5 +720,60 @@ func TestLogsAreCollected(t *testing.T) {
 		for field, value := range want {
 			require.Equal(t, value, found(line)[field], "%s of %v", field, found(line))
 		}
+	}
+}
+
+// TestTheJournalIsCollected by a double of journalctl, which prints what a real one does: each line with who wrote it.
+func TestTheJournalIsCollected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	entry := func(message string, fields ...string) string {
+		all := append([]string{
+			`"__CURSOR":"s=1;i=1"`, `"__REALTIME_TIMESTAMP":"1764237600123456"`, `"__MONOTONIC_TIMESTAMP":"1"`, `"_BOOT_ID":"b"`,
+			`"_TRANSPORT":"journal"`, `"_HOSTNAME":"edge-1"`, `"PRIORITY":"6"`,
+		}, fields...)
+		if message != "" {
+			all = append(all, `"MESSAGE":`+message)
+		}
+		return "{" + strings.Join(all, ",") + "}"
+	}
+	marks := []string{`"APP_ICOS_EU_INSTANCE":"i-1"`, `"APP_ICOS_EU_COMPONENT":"web"`}
+	container := append([]string{`"_SYSTEMD_UNIT":"docker.service"`, `"CONTAINER_ID_FULL":"c0ffee"`, `"CONTAINER_NAME":"shop-web-1"`}, marks...)
+	journal := strings.Join([]string{
+		entry(`"started"`, `"_SYSTEMD_UNIT":"ssh.service"`, `"SYSLOG_IDENTIFIER":"sshd"`),
+		entry(`"sold"`, container...),
+		entry(`"failed"`, append(container, `"PRIORITY":"3"`)...),
+		entry(`"pretended"`, append(marks, `"_SYSTEMD_UNIT":"other.service"`)...),
+		entry(`[104,105,255]`, `"_SYSTEMD_UNIT":"bytes.service"`),
+		entry("", `"_SYSTEMD_UNIT":"mute.service"`),
+		entry(`"of the kernel"`, `"_TRANSPORT":"kernel"`),
+	}, "\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journal"), []byte(journal+"\n"), 0o600))
+	script := fmt.Sprintf("#!/bin/sh\ncat '%s/journal'\nexec tail -f /dev/null\n", dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journalctl"), []byte(script), 0o700))
+	w := newPipelineWith(t, func(s *Site) { s.Kind, s.Tetragon = Host, "" }, "PATH="+dir+":"+os.Getenv("PATH"))
+	found := map[string]map[string]string{}
+	w.eventually(t, "lines arrive", func() bool {
+		w.uplink.mu.Lock()
+		defer w.uplink.mu.Unlock()
+		for _, e := range w.entries {
+			found[e["line"]] = e
+		}
+		return found["of the kernel"] != nil
+	})
+	require.Len(t, found, 6, "%v", found)
+	for line, want := range map[string]map[string]string{
+		"started": {"systemd_unit": "ssh.service", "k8s_node_name": "edge-1", "icos_app_instance": "", "icos_agent_id": "agent-ocm-1", "at": "2025-11-27T10:00:00.123456Z"},
+		"sold": {
+			"icos_app_instance": "i-1", "icos_app_component": "web", "k8s_container_name": "c0ffee", "log_iostream": "stdout", "k8s_node_name": "edge-1",
+		},
+		"failed":        {"icos_app_instance": "i-1", "log_iostream": "stderr"},
+		"pretended":     {"icos_app_instance": "", "systemd_unit": "other.service", "k8s_container_name": "", "log_iostream": ""},
+		"of the kernel": {"systemd_unit": "", "k8s_node_name": "edge-1"},
+	} {
+		for field, value := range want {
+			require.Equal(t, value, found[line][field], "%s of %v", field, found[line])
+		}
+		require.NotContains(t, found[line], "entry")
 	}
 }

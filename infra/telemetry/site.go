@@ -80,7 +80,10 @@ func (s Site) check() error {
 		option, value string
 		must          bool
 	}{
-		{"issuer", s.Issuer, s.Kind != Cluster}, {"nodes-issuer", s.NodesIssuer, s.Kind == Cluster}, {"metrics", s.Metrics, true}, {"logs", s.Logs, false},
+		{"issuer", s.Issuer, s.Kind != Cluster},
+		{"nodes-issuer", s.NodesIssuer, s.Kind == Cluster},
+		{"metrics", s.Metrics, true},
+		{"logs", s.Logs, false},
 		{"gateway", s.Gateway, s.Kind == Cluster},
 	} {
 		if one.value == "" && !one.must {
@@ -365,6 +368,22 @@ func (Site) TetragonKinds() []string {
 
 // copied is a value that an entry of the log gets from the event.
 type copied struct{ If, From, To string }
+
+// JournalFields are what says whose an entry of the journal is. Names with an underscore before them are journald's own, which nobody else
+// can write; Docker's driver makes the others of labels.
+func (Site) JournalFields() []copied {
+	const entry = "attributes.entry."
+	all := []copied{
+		{entry + "_HOSTNAME != nil", entry + "_HOSTNAME", `resource["k8s.node.name"]`},
+		{entry + "_SYSTEMD_UNIT != nil", entry + "_SYSTEMD_UNIT", "attributes.systemd_unit"},
+		{entry + "CONTAINER_ID_FULL != nil", entry + "CONTAINER_ID_FULL", `resource["k8s.container.name"]`},
+	}
+	for _, mark := range []string{label.MarkInstance, label.MarkComponent} {
+		at := entry + strings.ToUpper(strings.NewReplacer(".", "_", "/", "_").Replace(mark))
+		all = append(all, copied{entry + `_SYSTEMD_UNIT == "docker.service" and ` + at + " != nil", at, `resource["` + mark + `"]`})
+	}
+	return all
+}
 
 // TetragonFields are what says whose an event is.
 func (Site) TetragonFields() []copied {

@@ -76,6 +76,11 @@ func getJSON(ctx context.Context, client *http.Client, address, token string, in
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
+	return doJSON(client, req, into)
+}
+
+// doJSON decodes the answer to a request.
+func doJSON(client *http.Client, req *http.Request, into any) error {
 	resp, err := client.Do(req)
 	if err != nil {
 		return err

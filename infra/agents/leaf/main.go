@@ -30,6 +30,8 @@ type options struct {
 	SCA                              bool
 	WazuhURL, WazuhUser, WazuhAgent  string
 	WazuhPassword, WazuhCA           string
+	WazuhIndexer, WazuhIndexerUser   string
+	WazuhIndexerPassword             string
 	VNet, Tetragon                   string
 	Closed                           bool
 	OTLP, OTLPToken                  string
@@ -65,8 +67,11 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.WazuhURL, "wazuh-url", "", "take the score from this Wazuh server instead, such as https://wazuh:55000")
 	f.StringVar(&o.WazuhUser, "wazuh-user", "", "user of its API")
 	f.StringVar(&o.WazuhPassword, "wazuh-password-file", "", "the password")
-	f.StringVar(&o.WazuhCA, "wazuh-ca-file", "", "certificate authority of it (default: those of the system)")
+	f.StringVar(&o.WazuhCA, "wazuh-ca-file", "", "certificate authority of it and of its indexer (default: those of the system)")
 	f.StringVar(&o.WazuhAgent, "wazuh-agent", "", "name of this host's agent there (default: the host's name)")
+	f.StringVar(&o.WazuhIndexer, "wazuh-indexer-url", "", "and vulnerabilities from the server's indexer, such as https://wazuh:9200")
+	f.StringVar(&o.WazuhIndexerUser, "wazuh-indexer-user", "", "user of the indexer, who may read wazuh-states-vulnerabilities-*")
+	f.StringVar(&o.WazuhIndexerPassword, "wazuh-indexer-password-file", "", "the password")
 	f.StringVar(&o.VNet, "vnet-certificate", "", "certificate of this cluster as a peer of ClusterLink")
 	f.StringVar(&o.Tetragon, "tetragon", "", "file to which Tetragon exports events as JSON, which are counted")
 	f.BoolVar(&o.Closed, "closed", false, "tell that this host takes no new work, such as one without an agent")

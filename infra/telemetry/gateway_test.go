@@ -130,7 +130,9 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 	s := site("moon")
 	s.Agent, s.Issuer, s.GRPC, s.QueueMiB = `a"b`, "id.example", "4317", 0
 	s.NodesIssuer, s.Store, s.Retention, s.StoreMiB = "cluster.local", "9090", "long", 0
-	_, err := s.Files()
+	_, err := Site{IssuerKeys: "keys.json"}.Files()
+	require.ErrorContains(t, err, "-issuer-keys: there is no -issuer")
+	_, err = s.Files()
 	for _, part := range []string{
 		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-nodes-issuer: "cluster.local"`, `-grpc: "4317"`, `-queue-mib: 0`,
 	} {
@@ -622,6 +624,36 @@ func TestNodesOfAClusterSendWithItsOwnTokens(t *testing.T) {
 	w.eventually(t, "all arrive", func() bool { return len(w.query(t, "last")) == 1 })
 	require.Len(t, w.query(t, `{__name__=~"of_.*"}`), 2)
 	require.Empty(t, w.query(t, "of_a_pod"))
+}
+
+// TestAGatewayStartsWithoutItsIssuer that has the keys in a file: where the issuer is beyond the uplink, an outage keeps no gateway away.
+func TestAGatewayStartsWithoutItsIssuer(t *testing.T) {
+	t.Parallel()
+	nowhere, err := loopback.Free(t.Context())
+	require.NoError(t, err)
+	at := "http://" + nowhere.String() + "/oidc"
+	of := func() *issuer.Issuer {
+		i, err := issuer.New(issuer.Options{URL: at, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}}})
+		require.NoError(t, err)
+		return i
+	}
+	away, other := of(), of()
+	file := filepath.Join(t.TempDir(), "keys.json")
+	keep := func(i *issuer.Issuer) {
+		keys := httptest.NewRecorder()
+		i.Handler().ServeHTTP(keys, httptest.NewRequest(http.MethodGet, at+"/keys", nil))
+		require.Equal(t, http.StatusOK, keys.Code)
+		require.NoError(t, os.WriteFile(file, keys.Body.Bytes(), 0o600))
+	}
+	keep(away)
+	w := newPipelineWith(t, func(s *Site) { s.Issuer, s.IssuerKeys = at, file })
+	require.Equal(t, http.StatusOK, w.send(t, tokenOf(t, away, sender), gauge("accepted", 1, time.Now())))
+	require.Equal(t, http.StatusUnauthorized, w.send(t, tokenOf(t, other, sender), gauge("refused", 1, time.Now())))
+	w.eventually(t, "it arrives", func() bool { return len(w.query(t, "accepted")) == 1 })
+	keep(other)
+	w.eventually(t, "the new keys are read", func() bool {
+		return w.send(t, tokenOf(t, other, sender), gauge("other", 1, time.Now())) == http.StatusOK
+	})
 }
 
 func TestOnlyThoseWithATokenSend(t *testing.T) {

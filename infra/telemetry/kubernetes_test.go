@@ -16,7 +16,7 @@ import (
 func TestWhatAClusterRuns(t *testing.T) {
 	t.Parallel()
 	s := site(Cluster)
-	s.Image = "registry.example/collector:1"
+	s.Image, s.IssuerKeys = "registry.example/collector:1", "/etc/issuer/keys.json"
 	files, err := s.Files()
 	require.NoError(t, err)
 	require.Len(t, files, 3)
@@ -48,7 +48,7 @@ func TestWhatAClusterRuns(t *testing.T) {
 		pod   corev1.PodSpec
 		files []string // that its configuration reads or writes
 	}{
-		{gateway.Spec.Template.Spec, []string{s.Queue, path.Dir(s.TokenFile), path.Dir(clusterCA), "/etc/collector"}},
+		{gateway.Spec.Template.Spec, []string{s.Queue, path.Dir(s.TokenFile), path.Dir(s.IssuerKeys), path.Dir(clusterCA), "/etc/collector"}},
 		{node.Spec.Template.Spec, []string{s.Queue, path.Dir(nodeToken), "/var/log", "/etc/collector"}},
 	} {
 		require.Equal(t, s.Image, one.pod.Containers[0].Image)
@@ -67,10 +67,11 @@ func TestWhatAClusterRuns(t *testing.T) {
 		require.ElementsMatch(t, one.files, mounted)
 	}
 	require.Equal(t, nodeSubject, "system:serviceaccount:"+node.Namespace+":"+node.Spec.Template.Spec.ServiceAccountName)
-	s.TokenFile, s.NodesIssuer, s.Ephemeral = "", "https://oidc.example/id/1", true
+	s.TokenFile, s.IssuerKeys, s.NodesIssuer, s.Ephemeral = "", "", "https://oidc.example/id/1", true
 	files, err = s.Files()
 	require.NoError(t, err)
 	require.NotContains(t, files[2].Text, "secretName")
+	require.NotContains(t, files[2].Text, "collector-issuer-keys")
 	require.NotContains(t, files[2].Text, "volumeClaimTemplates")
 	require.Contains(t, files[2].Text, "{name: queue, emptyDir: ")
 	require.NotContains(t, files[2].Text, path.Dir(clusterCA))

@@ -31,6 +31,7 @@ func run(args []string, out, errOut io.Writer) error {
 	f.StringVar(&s.Controller, "controller-id", "", "icos_controller_id: the controller that owns the agent")
 	f.StringVar(&s.Cluster, "cluster-id", "", "icos_cluster_id, if the whole site is one cluster")
 	f.StringVar(&s.Issuer, "issuer", "", "issuer of the senders' tokens (OpenID Connect); of a cluster where only its nodes send: none")
+	f.StringVar(&s.IssuerKeys, "issuer-keys", "", "file with the issuer's public keys (JWKS), for a gateway that starts while the issuer cannot be reached")
 	f.StringVar(&s.Audience, "audience", "telemetry", "for whom the senders' tokens must be")
 	f.StringVar(&s.NodesIssuer, "nodes-issuer", "https://kubernetes.default.svc.cluster.local", "of a cluster: issuer of its service accounts' tokens: kubectl get --raw /.well-known/openid-configuration")
 	f.StringVar(&s.Metrics, "metrics", "", "where metrics go: http://prometheus:9090/api/v1/otlp/v1/metrics")

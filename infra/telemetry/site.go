@@ -32,6 +32,7 @@ type Site struct {
 	Kind                       string
 	Agent, Controller, Cluster string
 	Issuer, Audience           string
+	IssuerKeys                 string // file; none: the issuer is asked, whenever the gateway starts
 	NodesIssuer                string // of a cluster: its own, of the tokens of service accounts
 	Metrics, Logs, TokenFile   string
 	Queue                      string
@@ -111,6 +112,9 @@ func (s Site) check() error {
 		if s.StoreMiB < 1 {
 			wrong("store-mib", "%d is not a size", s.StoreMiB)
 		}
+	}
+	if s.IssuerKeys != "" && s.Issuer == "" {
+		wrong("issuer-keys", "there is no -issuer whose keys they are")
 	}
 	if s.Queue == "" {
 		wrong("queue", "a folder is needed")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -238,16 +239,44 @@ func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 // eachBuilt visits the objects of these kinds in the output of kustomize for a folder.
 func eachBuilt[T any](t *testing.T, dir string, visit func(name string, object T), kinds ...string) {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	require.NoError(t, err, dir)
-	for _, r := range built.Resources() {
-		if !slices.Contains(kinds, r.GetKind()) {
+	for _, b := range build(t, dir) {
+		if !slices.Contains(kinds, b.kind) {
 			continue
 		}
-		text, err := r.AsYAML()
-		require.NoError(t, err)
 		var object T
-		require.NoError(t, yaml.Unmarshal(text, &object))
-		visit(r.GetKind()+" "+r.GetName(), object)
+		require.NoError(t, yaml.Unmarshal(b.text, &object))
+		visit(b.kind+" "+b.name, object)
 	}
+}
+
+// built is an object that kustomize makes.
+type built struct {
+	kind, group, name string
+	labels            map[string]string
+	text              []byte // YAML
+}
+
+// builds are the outputs of kustomize by folder: it takes tens of seconds for an overlay, and many tests read the same ones.
+var builds sync.Map
+
+// build returns what kustomize makes of a folder.
+func build(t *testing.T, dir string) []built {
+	t.Helper()
+	once, _ := builds.LoadOrStore(filepath.Clean(dir), sync.OnceValues(func() (all []built, err error) {
+		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range objects.Resources() {
+			text, err := r.AsYAML()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, built{r.GetKind(), r.GetGvk().Group, r.GetName(), r.GetLabels(), text})
+		}
+		return all, nil
+	}))
+	all, err := once.(func() ([]built, error))()
+	require.NoError(t, err, dir)
+	return all
 }

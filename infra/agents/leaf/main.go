@@ -22,6 +22,8 @@ type options struct {
 	Docker                           string
 	Kubernetes, Node                 string
 	KubeURL, KubeToken, KubeCA       string
+	KubeletURL                       string
+	KubeletSelfSigned                bool
 	Agent, AgentName, Orchestrator   string
 	Controller, Cluster, ClusterName string
 	Location, LabelsFile, Labels     string
@@ -51,6 +53,8 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.KubeURL, "kube-url", "https://kubernetes.default.svc", "the API server")
 	f.StringVar(&o.KubeToken, "kube-token-file", serviceAccount+"token", "token for it")
 	f.StringVar(&o.KubeCA, "kube-ca-file", serviceAccount+"ca.crt", "certificate authority of it")
+	f.StringVar(&o.KubeletURL, "kubelet-url", "", "take from this node's kubelet what containers use, such as https://127.0.0.1:10250")
+	f.BoolVar(&o.KubeletSelfSigned, "kubelet-self-signed", false, "it has made its certificate itself, as kubeadm leaves it, so it is not checked")
 	f.StringVar(&o.Agent, "agent-id", "", "icos_agent_id: the agent that serves this node")
 	f.StringVar(&o.AgentName, "agent-name", "", "its name (default: its id)")
 	f.StringVar(&o.Orchestrator, "orchestrator", "", "ocm, nuvla, kubernetes or compose: says that the agent orchestrates this cluster")

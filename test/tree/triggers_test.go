@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/rickb777/date/period"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -234,6 +237,50 @@ func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 		n++
 	}, "Broker", "Trigger")
 	require.Greater(t, n, 1)
+}
+
+// TestBrokersThatKeepWhatTheyTake: each component leaves one Broker, which Knative accepts, and makes what its configuration names.
+func TestBrokersThatKeepWhatTheyTake(t *testing.T) {
+	t.Parallel()
+	for component, want := range map[string]struct{ class, config, sink string }{
+		"kafka":    {"Kafka", "ConfigMap knative-eventing/kafka-broker-config", "http://kafka-broker-ingress.knative-eventing.svc.cluster.local/littoral/default"},
+		"rabbitmq": {"RabbitMQBroker", "RabbitmqBrokerConfig littoral/littoral", "http://default-broker-ingress.littoral.svc.cluster.local"},
+		"nats":     {"MTChannelBasedBroker", "ConfigMap littoral/broker-channels", "http://broker-ingress.knative-eventing.svc.cluster.local/littoral/default"},
+	} {
+		dir := with(t, "lighthouse", root+"/knative/"+component)
+		made := map[string]bool{}
+		for _, b := range build(t, dir) {
+			made[b.kind+" littoral/"+b.name] = true
+			require.NotEmpty(t, b.labels["littoral.dev/stage"], "%s %s of %s would never be applied", b.kind, b.name, component)
+			switch {
+			case b.kind == "Broker":
+				var broker eventingv1.Broker
+				require.NoError(t, yaml.UnmarshalStrict(b.text, &broker))
+				broker.SetDefaults(t.Context())
+				require.NoError(t, asError(broker.Validate(t.Context())), component)
+				require.Equal(t, want.class, broker.Annotations[eventingv1.BrokerClassAnnotationKey])
+				config := broker.Spec.Config
+				require.Equal(t, want.config, fmt.Sprintf("%s %s/%s", config.Kind, cmp.Or(config.Namespace, "littoral"), config.Name))
+				require.NotNil(t, broker.Spec.Delivery.DeadLetterSink, "the component leaves how events are delivered")
+			case b.kind == "ConfigMap" && b.name == "littoral":
+				var settings corev1.ConfigMap
+				require.NoError(t, yaml.Unmarshal(b.text, &settings))
+				require.Equal(t, want.sink, settings.Data["K_SINK"], component)
+			}
+		}
+		require.True(t, made["Broker littoral/default"], component)
+		if component != "kafka" { // whose configuration comes with its installation
+			require.True(t, made[want.config], "%s makes what its Broker names", component)
+		}
+	}
+}
+
+// asError is nil if there is no fault.
+func asError(fault *apis.FieldError) error {
+	if fault == nil {
+		return nil
+	}
+	return fault
 }
 
 // eachBuilt visits the objects of these kinds in the output of kustomize for a folder.

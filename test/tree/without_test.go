@@ -37,21 +37,32 @@ type object struct {
 	}
 }
 
+// with makes a folder with an overlay and components, which are given from here.
+func with(t *testing.T, overlay string, components ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	here, err := filepath.Abs(".")
+	require.NoError(t, err)
+	here, err = filepath.Rel(dir, here)
+	require.NoError(t, err)
+	text := "resources: [" + filepath.Join(here, root, "knative", "overlays", overlay) + "]\ncomponents:\n"
+	for _, component := range components {
+		text += "  - " + filepath.Join(here, component) + "\n"
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	return dir
+}
+
 // render returns what an overlay with these components of knative/without makes.
 func render(t *testing.T, overlay string, without ...string) site {
 	t.Helper()
 	dir := root + "/knative/overlays/" + overlay
 	if len(without) > 0 {
-		dir = t.TempDir()
-		tree, err := filepath.Abs(root)
-		require.NoError(t, err)
-		tree, err = filepath.Rel(dir, tree)
-		require.NoError(t, err)
-		text := "resources: [" + tree + "/knative/overlays/" + overlay + "]\ncomponents:\n"
-		for _, name := range without {
-			text += "  - " + tree + "/knative/without/" + name + "\n"
+		components := make([]string, len(without))
+		for i, name := range without {
+			components[i] = root + "/knative/without/" + name
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+		dir = with(t, overlay, components...)
 	}
 	s := site{functions: map[string]bool{}, accounts: map[string]bool{}, roles: map[string]bool{}}
 	for _, b := range build(t, dir) {

@@ -63,12 +63,18 @@ e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real Victor
 
 COLLECTOR := bin/tools/collector
 
-$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh compressedstorage/compressedstorage.go)
+$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh .ko.yaml compressedstorage/compressedstorage.go)
 	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
 
+NODE_EXPORTER := bin/tools/nodeexporter
+
+$(NODE_EXPORTER)/node_exporter: scripts/tools/nodeexporter/go.mod scripts/tools/nodeexporter/build.sh
+	scripts/tools/nodeexporter/build.sh "$(CURDIR)/$(NODE_EXPORTER)"
+
 .PHONY: e2e-collector
-e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs ## test the telemetry of sites with a real OpenTelemetry Collector and VictoriaLogs (the first run builds both)
-	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./infra/telemetry
+e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs $(NODE_EXPORTER)/node_exporter ## test the telemetry of sites with a real OpenTelemetry Collector, VictoriaLogs and node_exporter (the first run builds all)
+	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" \
+		LITTORAL_NODE_EXPORTER="$(CURDIR)/$(NODE_EXPORTER)/node_exporter" $(GO) test -count=1 ./infra/telemetry
 
 DEX := bin/tools/dex
 
@@ -229,6 +235,11 @@ $(KO): scripts/tools/ko/go.mod scripts/tools/ko/build.sh
 
 .PHONY: ko
 ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
+
+.PHONY: collector-image
+collector-image: $(KO) ## build the image of a site's OpenTelemetry Collector, push it to KO_DOCKER_REPO and print its reference
+	@base="$${KO_DEFAULTBASEIMAGE:-$$($(GO) run ./scripts/deploy/base)}" && KO_DEFAULTBASEIMAGE="$$base" KO="$(CURDIR)/$(KO)" \
+		KOCACHE="$(CURDIR)/bin/images" scripts/tools/collector/build.sh --image
 
 .PHONY: deploy
 deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]

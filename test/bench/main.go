@@ -46,6 +46,7 @@ type part struct {
 var parts = []part{
 	{"cold", runCold},
 	{"jobs", runJobs},
+	{"reactions", runReactions},
 	{"poll", runPoll},
 	{"chain", runChain},
 	{"laptop", runLaptop},
@@ -64,7 +65,7 @@ var (
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [poll] [chain] [laptop] "+
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [reactions] [poll] [chain] [laptop] "+
 			"[webhook] [stages] [gone] [policies] [backtest]")
 		flag.PrintDefaults()
 	}

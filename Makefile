@@ -64,12 +64,18 @@ e2e-logs: $(VICTORIALOGS)/victoria-logs ## test the log store with a real Victor
 
 COLLECTOR := bin/tools/collector
 
-$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh compressedstorage/compressedstorage.go)
+$(COLLECTOR)/littoral-collector: $(addprefix scripts/tools/collector/,go.mod manifest.yaml build.sh .ko.yaml compressedstorage/compressedstorage.go)
 	scripts/tools/collector/build.sh "$(CURDIR)/$(COLLECTOR)"
 
+NODE_EXPORTER := bin/tools/nodeexporter
+
+$(NODE_EXPORTER)/node_exporter: scripts/tools/nodeexporter/go.mod scripts/tools/nodeexporter/build.sh
+	scripts/tools/nodeexporter/build.sh "$(CURDIR)/$(NODE_EXPORTER)"
+
 .PHONY: e2e-collector
-e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs ## test the telemetry of sites with a real OpenTelemetry Collector and VictoriaLogs (the first run builds both)
-	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" $(GO) test -count=1 ./infra/telemetry
+e2e-collector: $(COLLECTOR)/littoral-collector $(VICTORIALOGS)/victoria-logs $(NODE_EXPORTER)/node_exporter ## test the telemetry of sites with a real OpenTelemetry Collector, VictoriaLogs and node_exporter (the first run builds all)
+	LITTORAL_COLLECTOR="$(CURDIR)/$(COLLECTOR)/littoral-collector" LITTORAL_VICTORIALOGS="$(CURDIR)/$(VICTORIALOGS)/victoria-logs" \
+		LITTORAL_NODE_EXPORTER="$(CURDIR)/$(NODE_EXPORTER)/node_exporter" $(GO) test -count=1 ./infra/telemetry
 
 DEX := bin/tools/dex
 
@@ -121,6 +127,13 @@ faults: ## kill the functions at every boundary (make test does so at some; PART
 .PHONY: walks
 walks: ## run five hundred random sequences of actions on the whole system (make test runs a few)
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m -count=1 ./test/walks -walks 500 -seed $$(date +%s)
+
+.PHONY: mutate
+mutate: SAMPLE ?= 60
+mutate: ## change a sample of the lines that decide, and print what no test notices (hours; SAMPLE=10 for a look)
+	$(GO) run ./scripts/with-postgres -- sh -c '$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./shared/application,./test/contracts ./shared/job && \
+		$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./test/contracts ./shared/application && \
+		$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./shared/match ./shared/placement ./shared/placement/solver'
 
 .PHONY: security
 security: ## run the corpora of hostile input and print how many cases there are of each
@@ -240,6 +253,11 @@ $(KO): scripts/tools/ko/go.mod scripts/tools/ko/build.sh
 
 .PHONY: ko
 ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
+
+.PHONY: collector-image
+collector-image: $(KO) ## build the image of a site's OpenTelemetry Collector, push it to KO_DOCKER_REPO and print its reference
+	@base="$${KO_DEFAULTBASEIMAGE:-$$($(GO) run ./scripts/deploy/base)}" && KO_DEFAULTBASEIMAGE="$$base" KO="$(CURDIR)/$(KO)" \
+		KOCACHE="$(CURDIR)/bin/images" scripts/tools/collector/build.sh --image
 
 .PHONY: deploy
 deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]

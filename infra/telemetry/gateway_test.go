@@ -26,6 +26,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -54,7 +55,8 @@ func collector(t testing.TB) string {
 func site(kind string) Site {
 	return Site{
 		Kind: kind, Agent: "agent-ocm-1", Controller: "controller-1", Issuer: "https://id.example/realms/icos", Audience: "telemetry",
-		Metrics: "https://controller.example/api/v1/otlp/v1/metrics", Logs: "https://controller.example/insert/opentelemetry/v1/logs",
+		NodesIssuer: "https://kubernetes.default.svc.cluster.local",
+		Metrics:     "https://controller.example/api/v1/otlp/v1/metrics", Logs: "https://controller.example/insert/opentelemetry/v1/logs",
 		TokenFile: "/etc/littoral/token", Queue: "/var/lib/littoral-collector", QueueMiB: 200, GRPC: "0.0.0.0:4317", HTTP: "0.0.0.0:4318",
 		Health: "127.0.0.1:13133", Own: "127.0.0.1:8888", Gateway: "http://gateway:4318", Tetragon: "/var/log/tetragon/tetragon.log",
 		Containers: "/var/lib/docker/containers", ServiceAccount: "/var/run/secrets/kubernetes.io/serviceaccount",
@@ -83,7 +85,13 @@ func TestTheCollectorTakesEveryConfiguration(t *testing.T) {
 			"everything": func(*Site) {},
 			"the least":  func(s *Site) { s.Logs, s.TokenFile, s.Tetragon = "", "", "" },
 			"no events":  func(s *Site) { s.Tetragon = "" },
-			"a store":    func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
+			"other clusters' ways": func(s *Site) {
+				s.NodesIssuer, s.KubeletSelfSigned = "https://oidc.example/id/1", true
+				if s.Kind == Cluster {
+					s.Issuer = "" // only its nodes send
+				}
+			},
+			"a store": func(s *Site) { s.Store, s.Retention, s.StoreMiB = "127.0.0.1:9090", "6h", 512 },
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -121,10 +129,12 @@ func TestFaultsOfASiteAreNamed(t *testing.T) {
 	t.Parallel()
 	s := site("moon")
 	s.Agent, s.Issuer, s.GRPC, s.QueueMiB = `a"b`, "id.example", "4317", 0
-	s.Store, s.Retention, s.StoreMiB = "9090", "long", 0
-	_, err := s.Files()
+	s.NodesIssuer, s.Store, s.Retention, s.StoreMiB = "cluster.local", "9090", "long", 0
+	_, err := Site{IssuerKeys: "keys.json"}.Files()
+	require.ErrorContains(t, err, "-issuer-keys: there is no -issuer")
+	_, err = s.Files()
 	for _, part := range []string{
-		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-grpc: "4317"`, `-queue-mib: 0`,
+		`-store: "9090"`, `-store-retention: "long"`, `-store-mib: 0`, `-kind: "moon"`, `-agent-id: "a\"b"`, `-issuer: "id.example"`, `-nodes-issuer: "cluster.local"`, `-grpc: "4317"`, `-queue-mib: 0`,
 	} {
 		require.ErrorContains(t, err, part)
 	}
@@ -253,6 +263,7 @@ type gateway struct {
 	config  string
 	binary  string
 	before  []string // arguments before those of the collector
+	env     []string // beside that of the test
 	command *exec.Cmd
 	log     *os.File
 }
@@ -261,6 +272,7 @@ func (g *gateway) start(t testing.TB) {
 	t.Helper()
 	g.command = exec.Command(g.binary, append(g.before, "--config", g.config)...)
 	g.command.Stdout, g.command.Stderr = g.log, g.log
+	g.command.Env = append(os.Environ(), g.env...)
 	require.NoError(t, g.command.Start())
 	require.Eventually(t, func() bool {
 		resp, err := http.Get("http://" + g.site.Health)
@@ -286,9 +298,16 @@ type pipeline struct {
 
 const sender = "leaf"
 
+// Senders whose tokens say which of the site they are.
+var (
+	application = issuer.Client{ID: "shop", Claims: map[string]string{"icos_app_instance": "i-1", "icos_app_name": "shop"}}
+	machine     = issuer.Client{ID: "edge-1", Claims: map[string]string{"icos_host_id": "h-1"}}
+)
+
 func newPipeline(t testing.TB) *pipeline { return newPipelineWith(t, func(*Site) {}) }
 
-func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
+// newPipelineWith changes the site before its gateway starts, which has env beside the environment of the test.
+func newPipelineWith(t testing.TB, change func(*Site), env ...string) *pipeline {
 	t.Helper()
 	binary := collector(t)
 	w := &pipeline{uplink: newUplink(t)}
@@ -296,7 +315,7 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 	require.NoError(t, err)
 	address := "http://" + listener.Addr().String() + "/oidc"
 	w.issuer, err = issuer.New(issuer.Options{
-		URL: address, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}},
+		URL: address, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}, application, machine},
 	})
 	require.NoError(t, err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: w.issuer.Handler(), ReadHeaderTimeout: time.Second}}
@@ -313,7 +332,7 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 		*a = free.String()
 	}
 	change(&s)
-	w.gateway = &gateway{site: s, config: write(t, s)[0], binary: binary}
+	w.gateway = &gateway{site: s, config: write(t, s)[0], binary: binary, env: env}
 	w.log, err = os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -330,7 +349,12 @@ func newPipelineWith(t testing.TB, change func(*Site)) *pipeline {
 
 func (w *pipeline) token(t testing.TB) string {
 	t.Helper()
-	token, _, err := w.issuer.Token(t.Context(), sender)
+	return tokenOf(t, w.issuer, sender)
+}
+
+func tokenOf(t testing.TB, of *issuer.Issuer, client string) string {
+	t.Helper()
+	token, _, err := of.Token(t.Context(), client)
 	require.NoError(t, err)
 	return token
 }
@@ -359,7 +383,12 @@ func (w *pipeline) send(t testing.TB, token string, m pmetric.Metrics) int {
 
 func (w *pipeline) post(t testing.TB, token string, body []byte) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+"/v1/metrics", bytes.NewReader(body))
+	return w.postTo(t, "/v1/metrics", token, body)
+}
+
+func (w *pipeline) postTo(t testing.TB, path, token string, body []byte) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.site.HTTP+path, bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "application/x-protobuf")
 	if token != "" {
@@ -369,6 +398,18 @@ func (w *pipeline) post(t testing.TB, token string, body []byte) int {
 	require.NoError(t, err)
 	_ = resp.Body.Close()
 	return resp.StatusCode
+}
+
+// push sends by gRPC.
+func (w *pipeline) push(t testing.TB, token string, m pmetric.Metrics) error {
+	t.Helper()
+	connection, err := grpc.NewClient(w.site.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { _ = connection.Close() }()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 30*time.Second)
+	defer cancel()
+	_, err = pmetricotlp.NewGRPCClient(connection).Export(ctx, pmetricotlp.NewExportRequestFromMetrics(m))
+	return err
 }
 
 func (w *pipeline) eventually(t testing.TB, what string, is func() bool) {
@@ -500,6 +541,121 @@ func TestASenderCannotSayWhoseASeriesIs(t *testing.T) {
 	}
 }
 
+// TestATokenSaysWhichOfTheSiteASenderIs: what it says otherwise is taken away, and an application tells nothing in the name of nodes.
+func TestATokenSaysWhichOfTheSiteASenderIs(t *testing.T) {
+	t.Parallel()
+	w := newPipeline(t)
+	shop, host, all := tokenOf(t, w.issuer, application.ID), tokenOf(t, w.issuer, machine.ID), w.token(t)
+	now := time.Now()
+	for i, forged := range []string{"icos_app_instance", "icos.app.instance", "icos__app-instance"} {
+		m := gauge("orders", float64(i), now, forged, "i-2", "icos_app_component", "web", "n", fmt.Sprint(i))
+		m.ResourceMetrics().At(0).Resource().Attributes().PutStr(forged, "i-2")
+		require.Equal(t, http.StatusOK, w.send(t, shop, m))
+	}
+	require.NoError(t, w.push(t, shop, gauge("orders", 3, now, "icos_app_instance", "i-2", "n", "3")))
+	for _, name := range []string{"node_mounted", "node.mounted", "tlum_host_info", "SCA_score", "kube_node_info", "_node_mounted", "node"} {
+		require.Equal(t, http.StatusOK, w.send(t, shop, gauge(name, -1, now, "icos_host_id", "h-1")), name)
+	}
+	for name, unit := range map[string]string{"node": "mounted", "": "node_mounted"} {
+		m := gauge(name, -1, now, "icos_host_id", "h-1")
+		m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetUnit(unit)
+		w.send(t, shop, m)
+	}
+	require.Equal(t, http.StatusOK, w.send(t, host, gauge("node_mounted", 1, now, "icos_host_id", "h-2", "icos.host.id", "h-3")))
+	require.Equal(t, http.StatusOK, w.send(t, all, gauge("node_mounted", 0, now, "icos_host_id", "h-4"))) // it may speak for all
+	entries := plog.NewLogs()
+	resource := entries.ResourceLogs().AppendEmpty()
+	one := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	one.Body().SetStr("sold")
+	for _, name := range []string{"icos_app_instance", "icos.app.instance", "app.icos.eu/instance"} {
+		resource.Resource().Attributes().PutStr(name, "i-2")
+		one.Attributes().PutStr(name, "i-2")
+	}
+	body, err := plogotlp.NewExportRequestFromLogs(entries).MarshalProto()
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, w.postTo(t, "/v1/logs", shop, body))
+	require.Equal(t, http.StatusOK, w.send(t, all, gauge("last", 1, now)))
+
+	w.eventually(t, "all arrive", func() bool { return len(w.query(t, "last")) == 1 })
+	orders := w.query(t, "orders")
+	require.Len(t, orders, 4)
+	for _, s := range orders {
+		require.Equal(t, "i-1", s.Metric["icos_app_instance"], "%v", s.Metric)
+		require.Equal(t, "shop", s.Metric["icos_app_name"])
+		for _, value := range s.Metric {
+			require.NotContains(t, value, "i-2")
+		}
+	}
+	mounted := map[string]any{}
+	for _, s := range w.query(t, `{__name__=~".*node.*|tlum.*|SCA.*|kube.*"}`) {
+		mounted[s.Metric["icos_host_id"]] = s.Value[1]
+	}
+	require.Equal(t, map[string]any{"h-1": "1", "h-4": "0"}, mounted)
+	w.eventually(t, "the line arrives", func() bool {
+		w.uplink.mu.Lock()
+		defer w.uplink.mu.Unlock()
+		return len(w.entries) == 1
+	})
+	require.Equal(t, "i-1", w.entries[0]["icos_app_instance"])
+	require.NotContains(t, w.entries[0], "icos.app.instance")
+}
+
+// TestNodesOfAClusterSendWithItsOwnTokens: of a cluster's service accounts, only the collector's.
+func TestNodesOfAClusterSendWithItsOwnTokens(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const other = "system:serviceaccount:shop:default"
+	cluster, err := issuer.New(issuer.Options{
+		URL: "http://" + listener.Addr().String(), Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: nodeSubject}, {ID: other}},
+	})
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: cluster.Handler(), ReadHeaderTimeout: time.Second}}
+	server.Start()
+	t.Cleanup(server.Close)
+	w := newPipelineWith(t, func(s *Site) { s.Kind, s.NodesIssuer = Cluster, "http://"+listener.Addr().String() })
+	now := time.Now()
+	for metric, token := range map[string]string{
+		"of_a_node": tokenOf(t, cluster, nodeSubject), "of_a_pod": tokenOf(t, cluster, other), "of_the_site": w.token(t),
+	} {
+		require.Equal(t, http.StatusOK, w.send(t, token, gauge(metric, 1, now)))
+	}
+	require.Equal(t, http.StatusOK, w.send(t, w.token(t), gauge("last", 1, now)))
+	w.eventually(t, "all arrive", func() bool { return len(w.query(t, "last")) == 1 })
+	require.Len(t, w.query(t, `{__name__=~"of_.*"}`), 2)
+	require.Empty(t, w.query(t, "of_a_pod"))
+}
+
+// TestAGatewayStartsWithoutItsIssuer that has the keys in a file: where the issuer is beyond the uplink, an outage keeps no gateway away.
+func TestAGatewayStartsWithoutItsIssuer(t *testing.T) {
+	t.Parallel()
+	nowhere, err := loopback.Free(t.Context())
+	require.NoError(t, err)
+	at := "http://" + nowhere.String() + "/oidc"
+	of := func() *issuer.Issuer {
+		i, err := issuer.New(issuer.Options{URL: at, Dir: t.TempDir(), Audience: "telemetry", Clients: []issuer.Client{{ID: sender}}})
+		require.NoError(t, err)
+		return i
+	}
+	away, other := of(), of()
+	file := filepath.Join(t.TempDir(), "keys.json")
+	keep := func(i *issuer.Issuer) {
+		keys := httptest.NewRecorder()
+		i.Handler().ServeHTTP(keys, httptest.NewRequest(http.MethodGet, at+"/keys", nil))
+		require.Equal(t, http.StatusOK, keys.Code)
+		require.NoError(t, os.WriteFile(file, keys.Body.Bytes(), 0o600))
+	}
+	keep(away)
+	w := newPipelineWith(t, func(s *Site) { s.Issuer, s.IssuerKeys = at, file })
+	require.Equal(t, http.StatusOK, w.send(t, tokenOf(t, away, sender), gauge("accepted", 1, time.Now())))
+	require.Equal(t, http.StatusUnauthorized, w.send(t, tokenOf(t, other, sender), gauge("refused", 1, time.Now())))
+	w.eventually(t, "it arrives", func() bool { return len(w.query(t, "accepted")) == 1 })
+	keep(other)
+	w.eventually(t, "the new keys are read", func() bool {
+		return w.send(t, tokenOf(t, other, sender), gauge("other", 1, time.Now())) == http.StatusOK
+	})
+}
+
 func TestOnlyThoseWithATokenSend(t *testing.T) {
 	t.Parallel()
 	w := newPipeline(t)
@@ -519,18 +675,8 @@ func TestOnlyThoseWithATokenSend(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, w.send(t, bad, gauge("refused", 1, time.Now())), name)
 	}
 
-	connection, err := grpc.NewClient(w.site.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer func() { _ = connection.Close() }()
-	client := pmetricotlp.NewGRPCClient(connection)
-	push := func(token, metric string) error {
-		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 30*time.Second)
-		defer cancel()
-		_, err := client.Export(ctx, pmetricotlp.NewExportRequestFromMetrics(gauge(metric, 1, time.Now())))
-		return err
-	}
-	require.ErrorContains(t, push(forged, "refused"), "Unauthenticated")
-	require.NoError(t, push(token, "accepted"))
+	require.ErrorContains(t, w.push(t, forged, gauge("refused", 1, time.Now())), "Unauthenticated")
+	require.NoError(t, w.push(t, token, gauge("accepted", 1, time.Now())))
 	w.eventually(t, "it arrives", func() bool { return len(w.query(t, "accepted")) == 1 })
 	require.Empty(t, w.query(t, "refused"))
 }
@@ -606,5 +752,60 @@ func TestLogsAreCollected(t *testing.T) {
 		for field, value := range want {
 			require.Equal(t, value, found(line)[field], "%s of %v", field, found(line))
 		}
+	}
+}
+
+// TestTheJournalIsCollected by a double of journalctl, which prints what a real one does: each line with who wrote it.
+func TestTheJournalIsCollected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	entry := func(message string, fields ...string) string {
+		all := append([]string{
+			`"__CURSOR":"s=1;i=1"`, `"__REALTIME_TIMESTAMP":"1764237600123456"`, `"__MONOTONIC_TIMESTAMP":"1"`, `"_BOOT_ID":"b"`,
+			`"_TRANSPORT":"journal"`, `"_HOSTNAME":"edge-1"`, `"PRIORITY":"6"`,
+		}, fields...)
+		if message != "" {
+			all = append(all, `"MESSAGE":`+message)
+		}
+		return "{" + strings.Join(all, ",") + "}"
+	}
+	marks := []string{`"APP_ICOS_EU_INSTANCE":"i-1"`, `"APP_ICOS_EU_COMPONENT":"web"`}
+	container := append([]string{`"_SYSTEMD_UNIT":"docker.service"`, `"CONTAINER_ID_FULL":"c0ffee"`, `"CONTAINER_NAME":"shop-web-1"`}, marks...)
+	journal := strings.Join([]string{
+		entry(`"started"`, `"_SYSTEMD_UNIT":"ssh.service"`, `"SYSLOG_IDENTIFIER":"sshd"`),
+		entry(`"sold"`, container...),
+		entry(`"failed"`, append(container, `"PRIORITY":"3"`)...),
+		entry(`"pretended"`, append(marks, `"_SYSTEMD_UNIT":"other.service"`)...),
+		entry(`[104,105,255]`, `"_SYSTEMD_UNIT":"bytes.service"`),
+		entry("", `"_SYSTEMD_UNIT":"mute.service"`),
+		entry(`"of the kernel"`, `"_TRANSPORT":"kernel"`),
+	}, "\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journal"), []byte(journal+"\n"), 0o600))
+	script := fmt.Sprintf("#!/bin/sh\ncat '%s/journal'\nexec tail -f /dev/null\n", dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journalctl"), []byte(script), 0o700))
+	w := newPipelineWith(t, func(s *Site) { s.Kind, s.Tetragon = Host, "" }, "PATH="+dir+":"+os.Getenv("PATH"))
+	found := map[string]map[string]string{}
+	w.eventually(t, "lines arrive", func() bool {
+		w.uplink.mu.Lock()
+		defer w.uplink.mu.Unlock()
+		for _, e := range w.entries {
+			found[e["line"]] = e
+		}
+		return found["of the kernel"] != nil
+	})
+	require.Len(t, found, 6, "%v", found)
+	for line, want := range map[string]map[string]string{
+		"started": {"systemd_unit": "ssh.service", "k8s_node_name": "edge-1", "icos_app_instance": "", "icos_agent_id": "agent-ocm-1", "at": "2025-11-27T10:00:00.123456Z"},
+		"sold": {
+			"icos_app_instance": "i-1", "icos_app_component": "web", "k8s_container_name": "c0ffee", "log_iostream": "stdout", "k8s_node_name": "edge-1",
+		},
+		"failed":        {"icos_app_instance": "i-1", "log_iostream": "stderr"},
+		"pretended":     {"icos_app_instance": "", "systemd_unit": "other.service", "k8s_container_name": "", "log_iostream": ""},
+		"of the kernel": {"systemd_unit": "", "k8s_node_name": "edge-1"},
+	} {
+		for field, value := range want {
+			require.Equal(t, value, found[line][field], "%s of %v", field, found[line])
+		}
+		require.NotContains(t, found[line], "entry")
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 func TestWhatAClusterRuns(t *testing.T) {
 	t.Parallel()
 	s := site(Cluster)
-	s.Image = "registry.example/collector:1"
+	s.Image, s.IssuerKeys = "registry.example/collector:1", "/etc/issuer/keys.json"
 	files, err := s.Files()
 	require.NoError(t, err)
 	require.Len(t, files, 3)
@@ -23,31 +24,57 @@ func TestWhatAClusterRuns(t *testing.T) {
 	var gateway appsv1.StatefulSet
 	var node appsv1.DaemonSet
 	into := map[string]any{
-		"ServiceAccount": &corev1.ServiceAccount{}, "ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-		"ConfigMap": &config, "Service": &corev1.Service{}, "StatefulSet": &gateway, "DaemonSet": &node,
+		"Namespace littoral-agents": &corev1.Namespace{}, "ServiceAccount collector": &corev1.ServiceAccount{},
+		"ClusterRole littoral-collector": &rbacv1.ClusterRole{}, "ClusterRoleBinding littoral-collector": &rbacv1.ClusterRoleBinding{},
+		"ClusterRoleBinding littoral-collector-keys": &rbacv1.ClusterRoleBinding{},
+		"ConfigMap collector":                        &config, "Service gateway": &corev1.Service{},
+		"StatefulSet gateway": &gateway, "DaemonSet collector": &node,
 	}
 	for document := range strings.SplitSeq(files[2].Text, "\n---\n") {
-		var kind struct{ Kind string }
+		var kind struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
 		require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
-		require.Contains(t, into, kind.Kind)
-		require.NoError(t, yaml.UnmarshalStrict([]byte(document), into[kind.Kind]), kind.Kind)
-		delete(into, kind.Kind)
+		name := kind.Kind + " " + kind.Metadata.Name
+		require.Contains(t, into, name)
+		require.NoError(t, yaml.UnmarshalStrict([]byte(document), into[name]), name)
+		delete(into, name)
 	}
 	require.Empty(t, into, "every object is there, once")
 	require.Equal(t, files[0].Text, config.Data["gateway.yaml"])
 	require.Equal(t, files[1].Text, config.Data["node.yaml"])
-	for _, pod := range []corev1.PodSpec{gateway.Spec.Template.Spec, node.Spec.Template.Spec} {
-		require.Equal(t, s.Image, pod.Containers[0].Image)
-		mounted := map[string]bool{}
-		for _, m := range pod.Containers[0].VolumeMounts {
-			mounted[m.MountPath] = true
+	for _, one := range []struct {
+		pod   corev1.PodSpec
+		files []string // that its configuration reads or writes
+	}{
+		{gateway.Spec.Template.Spec, []string{s.Queue, path.Dir(s.TokenFile), path.Dir(s.IssuerKeys), path.Dir(clusterCA), "/etc/collector"}},
+		{node.Spec.Template.Spec, []string{s.Queue, path.Dir(nodeToken), "/var/log", "/etc/collector"}},
+	} {
+		require.Equal(t, s.Image, one.pod.Containers[0].Image)
+		var mounted []string
+		volumes := map[string]bool{}
+		for _, v := range one.pod.Volumes {
+			volumes[v.Name] = true
 		}
-		require.True(t, mounted[s.Queue] && mounted["/etc/littoral"] && mounted["/etc/collector"], "%v", mounted)
+		for _, v := range gateway.Spec.VolumeClaimTemplates {
+			volumes[v.Name] = true
+		}
+		for _, m := range one.pod.Containers[0].VolumeMounts {
+			mounted = append(mounted, m.MountPath)
+			require.True(t, volumes[m.Name], m.Name)
+		}
+		require.ElementsMatch(t, one.files, mounted)
 	}
-	s.TokenFile = ""
+	require.Equal(t, nodeSubject, "system:serviceaccount:"+node.Namespace+":"+node.Spec.Template.Spec.ServiceAccountName)
+	s.TokenFile, s.IssuerKeys, s.NodesIssuer, s.Ephemeral = "", "", "https://oidc.example/id/1", true
 	files, err = s.Files()
 	require.NoError(t, err)
 	require.NotContains(t, files[2].Text, "secretName")
+	require.NotContains(t, files[2].Text, "collector-issuer-keys")
+	require.NotContains(t, files[2].Text, "volumeClaimTemplates")
+	require.Contains(t, files[2].Text, "{name: queue, emptyDir: ")
+	require.NotContains(t, files[2].Text, path.Dir(clusterCA))
 }
 
 // TestAStoreOfACluster: the Prometheus that a cluster may have beside its gateway, with the configuration and limits of the options.

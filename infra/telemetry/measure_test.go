@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // TestMeasured prints what the gateway takes, and holds it to order and number only: go test -v -run TestMeasured.
@@ -119,22 +120,24 @@ func size(t *testing.T, dir string) (total int64) {
 	return total
 }
 
-// TestWhatTheFilterSaves sends what the real leaf of this machine pushes through a gateway and through one without its filter, and
-// prints what goes over the uplink: go test -v -run TestWhatTheFilterSaves.
+// TestWhatTheFilterSaves sends what the real leaf of this machine pushes, and what a collector scrapes of a real node_exporter, through
+// a gateway and through one without its filter, and prints what goes over the uplink: go test -v -run TestWhatTheFilterSaves.
 func TestWhatTheFilterSaves(t *testing.T) {
 	t.Parallel()
-	with := newPipeline(t)
-	without := newPipelineWith(t, func(*Site) {})
-	without.end(os.Interrupt)
-	config, err := os.ReadFile(without.config)
-	require.NoError(t, err)
-	require.Contains(t, string(config), "filter/needed, ")
-	require.NoError(t, os.WriteFile(without.config, []byte(strings.ReplaceAll(string(config), "filter/needed, ", "")), 0o600))
-	without.start(t)
+	for name, start := range map[string]func(t *testing.T, sink string){"leaf": pushingLeaf, "node_exporter": scrapedNodeExporter} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			collector(t)
+			saved(t, name, captured(t, start))
+		})
+	}
+}
 
+// captured are the bodies of some pushes of whatever start starts.
+func captured(t *testing.T, start func(t *testing.T, sink string)) [][]byte {
+	t.Helper()
 	const pushes = 20
-	var mu sync.Mutex
-	var bodies [][]byte
+	bodies := make(chan []byte, pushes)
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
@@ -146,33 +149,94 @@ func TestWhatTheFilterSaves(t *testing.T) {
 		if request := pmetricotlp.NewExportRequest(); err == nil && request.UnmarshalJSON(body) == nil {
 			body, err = request.MarshalProto()
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil && len(bodies) < pushes {
-			bodies = append(bodies, body)
+		if err != nil {
+			return
+		}
+		select {
+		case bodies <- body:
+		default: // enough
 		}
 	}))
 	t.Cleanup(sink.Close)
+	start(t, sink.URL)
+	var all [][]byte
+	for len(all) < pushes {
+		select {
+		case body := <-bodies:
+			all = append(all, body)
+		case <-time.After(2 * time.Minute):
+			require.FailNow(t, "it pushes nothing")
+		}
+	}
+	return all
+}
+
+// pushingLeaf is the leaf of this machine.
+func pushingLeaf(t *testing.T, sink string) {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "leaf")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../agents/leaf")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	leaf := exec.CommandContext(t.Context(), program, "serve", "--bind", "127.0.0.1:0", "--agent-id", "agent-ocm-1", "--agent-name", "ours",
-		"--orchestrator", "kubernetes", "--docker", "off", "--kubernetes", "off", "--node-exporter", "on", "--interval", "1s", "--otlp", sink.URL)
-	require.NoError(t, leaf.Start())
-	t.Cleanup(func() {
-		_ = leaf.Process.Kill()
-		_ = leaf.Wait() // it was killed
-	})
-	all := func() [][]byte {
-		mu.Lock()
-		defer mu.Unlock()
-		return bodies
+	running(t, program, "serve", "--bind", "127.0.0.1:0", "--agent-id", "agent-ocm-1", "--agent-name", "ours",
+		"--orchestrator", "kubernetes", "--docker", "off", "--kubernetes", "off", "--node-exporter", "on", "--interval", "1s", "--otlp", sink)
+}
+
+// nodeExporterPath is the node_exporter that "make e2e-collector" builds.
+const nodeExporterPath = "LITTORAL_NODE_EXPORTER"
+
+// scrapedNodeExporter is that of this machine, as a collector reads it.
+func scrapedNodeExporter(t *testing.T, sink string) {
+	t.Helper()
+	program := os.Getenv(nodeExporterPath)
+	if program == "" {
+		t.Skip("node_exporter is not built: make e2e-collector")
 	}
-	with.eventually(t, "the leaf pushes", func() bool { return len(all()) == pushes })
+	address, err := loopback.Free(t.Context())
+	require.NoError(t, err)
+	running(t, program, "--web.listen-address="+address.String())
+	config := filepath.Join(t.TempDir(), "scrape.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `receivers:
+  prometheus:
+    config:
+      scrape_configs:
+        - {job_name: node, scrape_interval: 1s, static_configs: [{targets: [%q], labels: {icos_host_id: h1}}]}
+exporters:
+  otlp_http: {endpoint: %q}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    metrics: {receivers: [prometheus], exporters: [otlp_http]}
+`, address.String(), sink), 0o600))
+	running(t, collector(t), "--config", config)
+}
+
+// running starts a program that runs until the test ends.
+func running(t *testing.T, program string, arguments ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program, arguments...)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // it was killed
+	})
+}
+
+// saved sends the pushes through both gateways.
+func saved(t *testing.T, of string, pushes [][]byte) {
+	t.Helper()
+	with := newPipeline(t)
+	without := newPipelineWith(t, func(*Site) {})
+	without.end(os.Interrupt)
+	config, err := os.ReadFile(without.config)
+	require.NoError(t, err)
+	require.Contains(t, string(config), "filter/needed, ")
+	require.NoError(t, os.WriteFile(without.config, []byte(strings.ReplaceAll(string(config), "filter/needed, ", "")), 0o600))
+	without.start(t)
+
 	values, kept := 0, 0
-	for _, body := range all() {
+	for _, body := range pushes {
 		request := pmetricotlp.NewExportRequest()
 		require.NoError(t, request.UnmarshalProto(body))
 		values += request.Metrics().DataPointCount()
@@ -182,7 +246,7 @@ func TestWhatTheFilterSaves(t *testing.T) {
 		w.uplink.mu.Lock()
 		before := w.uplink.bytes // what the gateway tells of itself
 		w.uplink.mu.Unlock()
-		for _, body := range all() {
+		for _, body := range pushes {
 			require.Equal(t, http.StatusOK, w.post(t, token, body))
 		}
 		require.Equal(t, http.StatusOK, w.send(t, token, gauge("step", 1, time.Now())))
@@ -196,6 +260,6 @@ func TestWhatTheFilterSaves(t *testing.T) {
 		kept += len(s.Values)
 	}
 	require.Less(t, less, more)
-	t.Logf("%d pushes of the leaf with %d values, of which %d go over the uplink: %d bytes there (compressed) instead of %d, %.0f %% less",
-		pushes, values, kept, less, more, 100*(1-float64(less)/float64(more)))
+	t.Logf("%d pushes of %s with %d values, of which %d go over the uplink: %d bytes there (compressed) instead of %d, %.0f %% less",
+		len(pushes), of, values, kept, less, more, 100*(1-float64(less)/float64(more)))
 }

@@ -32,6 +32,8 @@ type Site struct {
 	Kind                       string
 	Agent, Controller, Cluster string
 	Issuer, Audience           string
+	IssuerKeys                 string // file; none: the issuer is asked, whenever the gateway starts
+	NodesIssuer                string // of a cluster: its own, of the tokens of service accounts
 	Metrics, Logs, TokenFile   string
 	Queue                      string
 	QueueMiB                   int
@@ -39,6 +41,8 @@ type Site struct {
 	Gateway                    string
 	Tetragon                   string
 	Containers, ServiceAccount string
+	KubeletSelfSigned          bool
+	Ephemeral                  bool
 	Image                      string
 	Store, Retention           string // of a Prometheus at the site; no Store: there is none
 	StoreMiB                   int
@@ -76,7 +80,13 @@ func (s Site) check() error {
 	for _, one := range []struct {
 		option, value string
 		must          bool
-	}{{"issuer", s.Issuer, true}, {"metrics", s.Metrics, true}, {"logs", s.Logs, false}, {"gateway", s.Gateway, s.Kind == Cluster}} {
+	}{
+		{"issuer", s.Issuer, s.Kind != Cluster},
+		{"nodes-issuer", s.NodesIssuer, s.Kind == Cluster},
+		{"metrics", s.Metrics, true},
+		{"logs", s.Logs, false},
+		{"gateway", s.Gateway, s.Kind == Cluster},
+	} {
 		if one.value == "" && !one.must {
 			continue
 		}
@@ -103,6 +113,9 @@ func (s Site) check() error {
 			wrong("store-mib", "%d is not a size", s.StoreMiB)
 		}
 	}
+	if s.IssuerKeys != "" && s.Issuer == "" {
+		wrong("issuer-keys", "there is no -issuer whose keys they are")
+	}
 	if s.Queue == "" {
 		wrong("queue", "a folder is needed")
 	}
@@ -124,7 +137,7 @@ func (s Site) Files() ([]File, error) {
 	if s.Store != "" {
 		names = append(names, "prometheus.yaml")
 	}
-	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "quoteText": text, "host": host, "port": port, "dir": path.Dir}).ParseFS(templates, "*.tmpl")
+	t, err := template.New("").Funcs(template.FuncMap{"quote": quote, "quoteText": text, "host": host, "port": port, "dir": path.Dir, "base": path.Base}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +216,79 @@ func host(address string) (string, error) {
 func port(address string) (string, error) {
 	_, p, err := net.SplitHostPort(address)
 	return p, err
+}
+
+// What pods of a cluster find where: the token of a node's collector for the gateway, which the kubelet renews, and the authority of
+// the API server, for the gateway, which has no token.
+const (
+	nodeToken   = "/var/run/secrets/littoral/token"
+	clusterCA   = "/var/run/secrets/cluster/ca.crt"
+	nodeSubject = "system:serviceaccount:littoral-agents:collector"
+)
+
+// NodeToken is the file with the token of a node's collector.
+func (Site) NodeToken() string { return nodeToken }
+
+// ClusterCA is the file with the authority of the cluster's own issuer; empty if that has a certificate that everybody knows.
+func (s Site) ClusterCA() string {
+	if u, err := url.Parse(s.NodesIssuer); err == nil && strings.HasPrefix(u.Host, "kubernetes.default.svc") && u.Scheme == "https" {
+		return clusterCA
+	}
+	return ""
+}
+
+// claim is a claim of the sender's token; nil of what the collector itself collects.
+func claim(name string) string {
+	return fmt.Sprintf(`otelcol.client.auth.attributes["claims.%s"]`, name)
+}
+
+// Stranger holds for what a pod sends with a token of the cluster that is not a node's collector.
+func (s Site) Stranger() string {
+	return fmt.Sprintf(`%s == %q and otelcol.client.auth.attributes["subject"] != %q`, claim("iss"), s.NodesIssuer, nodeSubject)
+}
+
+// hostMetrics are the first words of metrics that only nodes and clusters tell (shared/topology/METRICS.md), however a sender
+// spells them: Prometheus makes an underscore of what is no letter or digit, and appends the unit, also to no name at all.
+const hostMetrics = "tlum|node|kube|container|SCA|vulnerabilities|scaph|intelligence|littoral|tetragon|otelcol"
+
+// Pretended holds for metrics of a node that an application sends.
+func (Site) Pretended() string {
+	return fmt.Sprintf(`%s != nil and IsMatch(metric.name, "^[^a-zA-Z0-9]*((%s)([^a-zA-Z0-9]|$)|$)")`, claim(label.AppInstance), hostMetrics)
+}
+
+// Claimed is a label that the sender's token may say, with the statements that then set it, whatever else the sender says.
+type Claimed struct {
+	If            string
+	Metrics, Logs []string
+}
+
+// Claims are the labels that tokens say: of which host of the site a sender is, or of which application.
+func (Site) Claims() []Claimed {
+	var all []Claimed
+	for _, one := range []struct{ label, mark string }{
+		{label.Host, ""},
+		{label.HostName, ""},
+		{label.AppName, label.MarkApplication},
+		{label.AppInstance, label.MarkInstance},
+		{label.AppComponent, label.MarkComponent},
+	} {
+		said := claim(one.label)
+		without := func(attributes, name string) string {
+			return fmt.Sprintf(`delete_matching_keys(%s, %q)`, attributes, sameName(name))
+		}
+		set := func(attributes string) string {
+			return fmt.Sprintf(`set(%s[%q], String(%s))`, attributes, one.label, said)
+		}
+		c := Claimed{If: said + " != nil"}
+		c.Metrics = []string{without("resource.attributes", one.label), without("datapoint.attributes", one.label), set("datapoint.attributes")}
+		c.Logs = []string{without("resource.attributes", one.label), without("log.attributes", one.label)}
+		if one.mark != "" { // by which logs say it, see LogFields
+			c.Logs = append(c.Logs, fmt.Sprintf(`delete_key(resource.attributes, %q)`, one.mark))
+		}
+		c.Logs = append(c.Logs, set("resource.attributes"))
+		all = append(all, c)
+	}
+	return all
 }
 
 // owner are the labels that say whose a series is, as the gateway knows them.
@@ -286,6 +372,22 @@ func (Site) TetragonKinds() []string {
 
 // copied is a value that an entry of the log gets from the event.
 type copied struct{ If, From, To string }
+
+// JournalFields are what says whose an entry of the journal is. Names with an underscore before them are journald's own, which nobody else
+// can write; Docker's driver makes the others of labels.
+func (Site) JournalFields() []copied {
+	const entry = "attributes.entry."
+	all := []copied{
+		{entry + "_HOSTNAME != nil", entry + "_HOSTNAME", `resource["k8s.node.name"]`},
+		{entry + "_SYSTEMD_UNIT != nil", entry + "_SYSTEMD_UNIT", "attributes.systemd_unit"},
+		{entry + "CONTAINER_ID_FULL != nil", entry + "CONTAINER_ID_FULL", `resource["k8s.container.name"]`},
+	}
+	for _, mark := range []string{label.MarkInstance, label.MarkComponent} {
+		at := entry + strings.ToUpper(strings.NewReplacer(".", "_", "/", "_").Replace(mark))
+		all = append(all, copied{entry + `_SYSTEMD_UNIT == "docker.service" and ` + at + " != nil", at, `resource["` + mark + `"]`})
+	}
+	return all
+}
 
 // TetragonFields are what says whose an event is.
 func (Site) TetragonFields() []copied {

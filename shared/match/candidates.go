@@ -30,8 +30,10 @@ const (
 	// shown is how many nodes beside those a stored decision may name: placement keeps the five best, and one that failed.
 	shown = 7
 
-	// mostJudged bounds the components of an application that is placed this way.
-	mostJudged = 32
+	// mostJudged bounds the components of an application that is placed this way, and mostJudgedTogether the different demands
+	// of several applications: each demand is held against each node.
+	mostJudged         = 32
+	mostJudgedTogether = 8
 
 	allCandidates = math.MaxInt32
 
@@ -193,7 +195,7 @@ func (c *candidate) placeAmongCandidates(ctx context.Context, tx *store.Tx, s Se
 	if err := tx.QueryRow(ctx, selectMany, manyNodes).Scan(&many); err != nil || !many {
 		return false, err
 	}
-	d, err := c.decideAmongCandidates(ctx, tx, s)
+	d, err := decideAmongCandidates(ctx, tx, s, false, c)
 	if d == nil || err != nil {
 		return false, err
 	}
@@ -208,30 +210,39 @@ type decided struct {
 }
 
 // decideAmongCandidates returns a plan that no plan over all nodes surpasses, and that explains itself as that would; nil if
-// it takes all nodes to tell. The candidate is simple.
-func (c *candidate) decideAmongCandidates(ctx context.Context, q store.Querier, s Settings) (*decided, error) {
-	found, err := c.findCandidates(ctx, q, s)
+// it takes all nodes to tell. All candidates are simple. Their problem is one of groups if it is joint, which it is if there are
+// several.
+func decideAmongCandidates(ctx context.Context, q store.Querier, s Settings, joint bool, all ...*candidate) (*decided, error) {
+	found, err := findCandidates(ctx, q, s, joint, all)
 	if found == nil || err != nil {
 		return nil, err
 	}
-	inv := found.inv
-	if err := inv.readAround(ctx, q, c.app, c.list); err != nil {
-		return nil, err
+	inv, components := found.inv, 0
+	for _, c := range all {
+		if err := inv.readAround(ctx, q, c.app, c.list); err != nil {
+			return nil, err
+		}
+		components += len(c.list)
 	}
-	d := &decided{inv: inv, problem: problemOf(c.app, c.list, inv)}
-	if len(d.problem.Preferences) > 0 || len(c.list)*found.nodes > placement.MaxPairs {
+	d := &decided{inv: inv}
+	if joint {
+		d.problem = problemOfAll(all, inv)
+	} else {
+		d.problem = problemOf(all[0].app, all[0].list, inv)
+	}
+	if len(d.problem.Preferences) > 0 || components*found.nodes > placement.MaxPairs {
 		return nil, nil
 	}
 	d.problem.Absent = found.absent
-	d.problem.Budget = min(placement.MaxBudget, placement.DefaultBudget+placement.BudgetPerComponent*int64(len(c.list))+
+	d.problem.Budget = min(placement.MaxBudget, placement.DefaultBudget+placement.BudgetPerComponent*int64(components)+
 		placement.BudgetPerNode*int64(found.nodes))
 	if d.plan, err = placement.Place(d.problem); err != nil {
 		if refused(err) != "" {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("place %s: %w", c.stored.Name, err)
+		return nil, fmt.Errorf("place %s: %w", all[0].stored.Name, err)
 	}
-	if d.plan.Placed < len(c.list) || !d.plan.Exact || len(d.plan.Prices) > 0 {
+	if d.plan.Placed < components || !d.plan.Exact || len(d.plan.Prices) > 0 {
 		return nil, nil
 	}
 	return d, nil
@@ -258,23 +269,32 @@ func (c *candidate) simple(s Settings) bool {
 }
 
 // findCandidates finds the nodes to look at; nil if what is known is too old.
-func (c *candidate) findCandidates(ctx context.Context, q store.Querier, s Settings) (*candidates, error) {
+func findCandidates(ctx context.Context, q store.Querier, s Settings, joint bool, all []*candidate) (*candidates, error) {
 	at, err := topology.SavedAt(ctx, q)
 	if err != nil || time.Since(at) > topology.Fresh {
 		return nil, err
 	}
-	demands := c.demands()
+	demands := demandsOf(all, joint)
+	if joint && len(demands) > mostJudgedTogether {
+		return nil, nil
+	}
 	text, err := json.Marshal(demands)
 	if err != nil {
 		return nil, fmt.Errorf("encode demands: %w", err)
 	}
 	must := [][2]string{}
-	for i := range c.list {
-		if t := c.list[i].current; t != nil {
-			must = append(must, [2]string{t.Cluster, t.Node})
+	patience := freshness(all[0].app, all[0].list, s.StaleAfter)
+	for _, c := range all {
+		if freshness(c.app, c.list, s.StaleAfter) != patience {
+			return nil, nil
+		}
+		for i := range c.list {
+			if t := c.list[i].current; t != nil {
+				must = append(must, [2]string{t.Cluster, t.Node})
+			}
 		}
 	}
-	args := append([]any{string(text), heardSince(at, s.StaleAfter, freshness(c.app, c.list, s.StaleAfter))}, topology.Columns(must)...)
+	args := append([]any{string(text), heardSince(at, s.StaleAfter, patience)}, topology.Columns(must)...)
 	args = append(args, shown)
 	rows, err := store.Collect(ctx, q, "judge nodes", pgx.RowToStructByPos[foundRow], selectCandidates, args...)
 	if err != nil {
@@ -311,61 +331,76 @@ func (c *candidate) findCandidates(ctx context.Context, q store.Querier, s Setti
 	return found, nil
 }
 
-// demands are those of the components that have no place, equal ones together.
-func (c *candidate) demands() []demand {
-	group, components := demands(c.app, c.list, &inventory{})
-	weights := group.Weights
-	if sum := weights.Performance + weights.Energy + weights.Security; sum == 0 {
-		weights = placement.Weights{Performance: 1.0 / 3, Energy: 1.0 / 3, Security: 1.0 / 3}
-	} else {
-		weights = placement.Weights{Performance: weights.Performance / sum, Energy: weights.Energy / sum, Security: weights.Security / sum}
-	}
-	keep := len(c.list) + shown
-	if len(pairs(c.app)) > 0 {
-		keep = allCandidates
+// demandsOf are the demands of the components that have no place, equal ones together.
+func demandsOf(candidates []*candidate, joint bool) []demand {
+	keep := shown
+	for _, c := range candidates {
+		keep += len(c.list)
 	}
 	var all []demand
 	known := map[string]int{}
-	for i, x := range components {
-		if c.list[i].fixed {
-			continue
+	for _, c := range candidates {
+		prefix := ""
+		if joint {
+			prefix = c.group() + "/"
 		}
-		d := demand{
-			CPU: x.CPU, Memory: x.Memory, FreeMemory: x.MinFreeMemory, Engines: lowered(x.Engines), Shared: lowered(x.Shared),
-			Targets: patterns(x.Targets), Excluded: patterns(x.Excluded),
-			Performance: weights.Performance, Energy: weights.Energy, Safety: weights.Security, Keep: keep,
+		group, components := demands(c.app, c.list, &inventory{})
+		weights := group.Weights
+		if sum := weights.Performance + weights.Energy + weights.Security; sum == 0 {
+			weights = placement.Weights{Performance: 1.0 / 3, Energy: 1.0 / 3, Security: 1.0 / 3}
+		} else {
+			weights = placement.Weights{Performance: weights.Performance / sum, Energy: weights.Energy / sum, Security: weights.Security / sum}
 		}
-		if x.Architecture != "" {
-			d.Architectures = placement.ArchitectureSpellings(x.Architecture)
+		most := keep
+		if len(pairs(c.app)) > 0 {
+			most = allCandidates
 		}
-		if len(x.Labels) > 0 {
-			d.Labels = x.Labels
-		}
-		if x.MinSecurity != 0 {
-			d.Security = &x.MinSecurity
-		}
-		if x.MaxCPUUsage != 0 {
-			d.MaxCPU = &x.MaxCPUUsage
-		}
-		if x.MaxMemoryUsage != 0 {
-			d.MaxMemory = &x.MaxMemoryUsage
-		}
-		for _, path := range x.Devices {
-			if d.Devices == nil {
-				d.Devices, d.Keep = map[string]int{}, allCandidates // some may turn out to be lent
+		for i, x := range components {
+			if c.list[i].fixed {
+				continue
 			}
-			d.Devices[path]++
+			d := demandOf(x, weights, most)
+			text, err := json.Marshal(d)
+			at, seen := known[string(text)]
+			if err != nil || !seen {
+				at = len(all)
+				d.Class, known[string(text)] = at, at
+				all = append(all, d)
+			}
+			all[at].components = append(all[at].components, prefix+x.ID)
 		}
-		text, err := json.Marshal(d)
-		at, seen := known[string(text)]
-		if err != nil || !seen {
-			at = len(all)
-			d.Class, known[string(text)] = at, at
-			all = append(all, d)
-		}
-		all[at].components = append(all[at].components, x.ID)
 	}
 	return all
+}
+
+func demandOf(x placement.Component, weights placement.Weights, keep int) demand {
+	d := demand{
+		CPU: x.CPU, Memory: x.Memory, FreeMemory: x.MinFreeMemory, Engines: lowered(x.Engines), Shared: lowered(x.Shared),
+		Targets: patterns(x.Targets), Excluded: patterns(x.Excluded),
+		Performance: weights.Performance, Energy: weights.Energy, Safety: weights.Security, Keep: keep,
+	}
+	if x.Architecture != "" {
+		d.Architectures = placement.ArchitectureSpellings(x.Architecture)
+	}
+	if len(x.Labels) > 0 {
+		d.Labels = x.Labels
+	}
+	if x.MinSecurity != 0 {
+		d.Security = &x.MinSecurity
+	}
+	if x.MaxCPUUsage != 0 {
+		d.MaxCPU = &x.MaxCPUUsage
+	}
+	if x.MaxMemoryUsage != 0 {
+		d.MaxMemory = &x.MaxMemoryUsage
+	}
+	for _, path := range x.Devices {
+		if d.Devices == nil {
+			d.Devices, d.Keep = map[string]int{}, allCandidates // some may turn out to be lent
+		}
+		d.Devices[path]++
+	}
+	return d
 }
 
 func lowered(words []string) []string {

@@ -29,7 +29,7 @@ func TestCandidates_decideAsAllNodesDo(t *testing.T) {
 		w := randomWorld{applicationtest.New(t), rand.New(rand.NewPCG(seed, 40))}
 		w.see()
 		for i := range 30 {
-			id := applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d", i))).ID
+			id := applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d", i), 4)).ID
 			if w.compare(id) {
 				few++
 			}
@@ -117,8 +117,8 @@ func (w *randomWorld) see() {
 	})
 }
 
-// descriptor asks for something of each kind now and then.
-func (w *randomWorld) descriptor(name string) string {
+// descriptor asks for something of each kind now and then: once in so many times.
+func (w *randomWorld) descriptor(name string, rarely int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ncomponents:\n", name)
 	for i := range 1 + w.random.IntN(3) {
@@ -127,7 +127,7 @@ func (w *randomWorld) descriptor(name string) string {
 			"memory: " + pick(w.random, "64Mi", "1Gi"), "architecture: " + pick(w.random, "x86_64", "amd64", "arm64"),
 			"devices: /dev/video0", "nodelabel: {key: zone, values: [" + pick(w.random, "a", "a, b") + "]}",
 		} {
-			if w.random.IntN(4) == 0 {
+			if w.random.IntN(rarely) == 0 {
 				need = append(need, other)
 			}
 		}
@@ -135,7 +135,7 @@ func (w *randomWorld) descriptor(name string) string {
 		if w.random.IntN(6) == 0 {
 			b.WriteString("    targets: {cluster_name: c2, orchestrator: ocm}\n")
 		}
-		if i > 0 && w.random.IntN(4) == 0 {
+		if i > 0 && w.random.IntN(rarely) == 0 {
 			fmt.Fprintf(&b, "    communication: [{incoming: s%d}]\n", i-1)
 		}
 		fmt.Fprintf(&b, "    manifests: [{name: s%[1]d, manifest: {apiVersion: v1, kind: Service, metadata: {name: s%[1]d}}}]\n", i)
@@ -154,7 +154,7 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 		c, err := load(ctx, tx, id, nobody)
 		require.NoError(w, err)
 		require.True(w, c.simple(settingsOfCandidates))
-		d, err := c.decideAmongCandidates(ctx, tx, settingsOfCandidates)
+		d, err := decideAmongCandidates(ctx, tx, settingsOfCandidates, false, c)
 		require.NoError(w, err)
 		if d == nil {
 			return errRollBack
@@ -174,6 +174,72 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 		require.NoError(w, err)
 		require.Less(w, len(d.problem.Nodes), len(p.Nodes)+1)
 		require.Equal(w, by(p, plan), by(d.problem, d.plan), c.stored.Name)
+		return errRollBack
+	})
+	require.True(w, errors.Is(err, errRollBack))
+	return few
+}
+
+// TestCandidates_decideForSeveralApplicationsAsAllNodesDo: the same where they are placed together.
+func TestCandidates_decideForSeveralApplicationsAsAllNodesDo(t *testing.T) {
+	t.Parallel()
+	few := 0
+	for seed := range uint64(3) {
+		w := randomWorld{applicationtest.New(t), rand.New(rand.NewPCG(seed, 41))}
+		w.see()
+		for i := range 12 {
+			var ids []uuid.UUID
+			for k := range 2 + w.random.IntN(2) {
+				ids = append(ids, applicationtest.Submit(t, w.DB, w.descriptor(fmt.Sprintf("app-%d-%d", i, k), 20)).ID)
+			}
+			if w.compareTogether(ids) {
+				few++
+			}
+			w.Must(func(ctx context.Context, tx *store.Tx) error {
+				return PlaceAll(ctx, tx, ids, settingsOfCandidates, "")
+			})
+		}
+	}
+	require.Greater(t, few, 6, "of 36")
+}
+
+// compareTogether is compare for several applications at once.
+func (w *randomWorld) compareTogether(ids []uuid.UUID) (few bool) {
+	w.Helper()
+	err := w.Tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(w, Lock(ctx, tx))
+		var all []*candidate
+		var list []part
+		for _, id := range ids {
+			c, err := load(ctx, tx, id, nobody)
+			require.NoError(w, err)
+			if len(pairs(c.app)) > 0 {
+				return errRollBack
+			}
+			all, list = append(all, c), append(list, c.list...)
+		}
+		d, err := decideAmongCandidates(ctx, tx, settingsOfCandidates, true, all...)
+		require.NoError(w, err)
+		if d == nil {
+			return errRollBack
+		}
+		few = true
+		by := func(p placement.Problem, plan placement.Plan) string {
+			plan.Work = 0
+			text, err := json.MarshalIndent(placement.Decide("", plan, explain(list, p, plan, (*part).decided), func(int) bool { return true }), "", " ")
+			require.NoError(w, err)
+			return string(text)
+		}
+		inv, blind, err := freshInventory(ctx, tx, settingsOfCandidates)
+		require.NoError(w, err)
+		require.Empty(w, blind)
+		for _, c := range all {
+			require.NoError(w, inv.readAround(ctx, tx, c.app, c.list))
+		}
+		p := problemOfAll(all, inv)
+		plan, err := placement.Place(p)
+		require.NoError(w, err)
+		require.Equal(w, by(p, plan), by(d.problem, d.plan))
 		return errRollBack
 	})
 	require.True(w, errors.Is(err, errRollBack))

@@ -3,12 +3,17 @@ package match
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
+
+const countNodes = `select count(*) from topology_nodes`
 
 // pairsTogether bounds components times nodes of a joint problem. Memory and time of a problem grow with it, and a
 // function has little of both.
@@ -41,8 +46,8 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	if err := Lock(ctx, tx); err != nil {
 		return err
 	}
-	inv, blind, err := freshInventory(ctx, tx, s)
-	if err != nil {
+	st := &storm{settings: s, because: because}
+	if err := st.begin(ctx, tx); err != nil {
 		return err
 	}
 	var together []*candidate
@@ -55,8 +60,8 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 		switch {
 		case c == nil:
 			continue
-		case blind != "":
-			if err := waitAll(ctx, tx, c.stored, c.list, blind); err != nil {
+		case st.blind != "":
+			if err := waitAll(ctx, tx, c.stored, c.list, st.blind); err != nil {
 				return err
 			}
 			continue
@@ -67,18 +72,84 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 			}
 			continue
 		}
-		if err := inv.readAround(ctx, tx, c.app, c.list); err != nil {
-			return err
-		}
-		if (components+len(c.list))*len(inv.places) > pairsTogether {
-			if err := placeTogether(ctx, tx, together, inv, because); err != nil {
+		if (components+len(c.list))*st.nodes > pairsTogether {
+			if err := st.place(ctx, tx, together); err != nil {
 				return err
 			}
 			together, components = nil, 0
 		}
 		together, components = append(together, c), components+len(c.list)
 	}
-	return placeTogether(ctx, tx, together, inv, because)
+	return st.place(ctx, tx, together)
+}
+
+// storm is what PlaceAll knows of the infrastructure.
+type storm struct {
+	settings Settings
+	because  string
+
+	nodes int        // how many there are
+	inv   *inventory // of all nodes; nil until it is needed
+	blind string     // why nobody can decide
+}
+
+// begin reads how many nodes there are, and all of them where they are few, or may be too old.
+func (st *storm) begin(ctx context.Context, tx *store.Tx) error {
+	at, err := topology.SavedAt(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := tx.QueryRow(ctx, countNodes).Scan(&st.nodes); err != nil {
+		return fmt.Errorf("count the nodes: %w", err)
+	}
+	if st.nodes >= manyNodes && time.Since(at) <= topology.Fresh {
+		return nil
+	}
+	return st.read(ctx, tx)
+}
+
+func (st *storm) read(ctx context.Context, tx *store.Tx) (err error) {
+	if st.inv != nil {
+		return nil
+	}
+	if st.inv, st.blind, err = freshInventory(ctx, tx, st.settings); st.inv != nil {
+		st.nodes = len(st.inv.places)
+	}
+	return err
+}
+
+// place places applications in one problem: of few nodes if these decide, else of all.
+func (st *storm) place(ctx context.Context, tx *store.Tx, all []*candidate) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if st.inv == nil && !slices.ContainsFunc(all, func(c *candidate) bool { return !c.simple(st.settings) || len(pairs(c.app)) > 0 }) {
+		d, err := decideAmongCandidates(ctx, tx, st.settings, true, all...)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			return applyTogether(ctx, tx, all, d.inv, d.problem, d.plan, st.because)
+		}
+	}
+	if err := st.read(ctx, tx); err != nil {
+		return err
+	}
+	for _, c := range all {
+		if st.blind != "" {
+			if err := waitAll(ctx, tx, c.stored, c.list, st.blind); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := st.inv.readAround(ctx, tx, c.app, c.list); err != nil {
+			return err
+		}
+	}
+	if st.blind != "" {
+		return nil
+	}
+	return placeTogether(ctx, tx, all, st.inv, st.because)
 }
 
 // placeTogether places applications in one problem. If the engine refuses that, each half becomes a problem of its own.
@@ -105,6 +176,13 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		}
 		return placeTogether(ctx, tx, waiting[half:], inv, because)
 	}
+	return applyTogether(ctx, tx, waiting, inv, p, plan, because)
+}
+
+// applyTogether stores the plan of a joint problem.
+func applyTogether(
+	ctx context.Context, tx *store.Tx, waiting []*candidate, inv *inventory, p placement.Problem, plan placement.Plan, because string,
+) error {
 	var list []part
 	for _, c := range waiting {
 		list = append(list, c.list...)
@@ -129,6 +207,9 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 	return nil
 }
 
+// group is the id of an application in a joint problem.
+func (c *candidate) group() string { return c.stored.Name + "-" + c.stored.ID.String() }
+
 // problemOfAll joins the problems of several applications. Each becomes a group, whose id precedes the ids of its
 // components.
 func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
@@ -143,7 +224,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	joint := placement.Problem{Nodes: inv.nodes(placing), Network: inv.networkFor(parts)}
 	for _, c := range all {
 		own, components := demands(c.app, c.list, inv)
-		own.ID, own.Name = c.stored.Name+"-"+c.stored.ID.String(), c.stored.Name // as holders of reservations are named
+		own.ID, own.Name = c.group(), c.stored.Name
 		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
 		joint.Groups = append(joint.Groups, own)
 		for _, comp := range components {

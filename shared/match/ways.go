@@ -10,6 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/channels"
+	"github.com/littoral-project/littoral/shared/swm/endpoints"
 )
 
 // storeWays stores the ways that a plan gives the channels of an application. group is the application's in a joint problem,
@@ -27,6 +28,7 @@ func (inv *inventory) storeWays(
 	}
 	had := inv.waysOf(id)
 	var ways []channels.Channel
+	var at []endpoints.At
 	for i, ch := range p.Channels {
 		from, to, way := ends[ch.From], ends[ch.To], plan.Channels[i]
 		if from.Group != group {
@@ -48,8 +50,14 @@ func (inv *inventory) storeWays(
 		}
 		c.Refused = from.refused() || to.refused()
 		ways = append(ways, c)
+		for _, e := range []end{from, to} {
+			if e.as.Placed && c.Network != "" {
+				at = append(at, endpoints.At{Network: c.Network, Node: e.as.Target.Node})
+			}
+		}
 	}
 	channels.Replace(tx, id, ways)
+	endpoints.Replace(tx, id, at)
 	return others
 }
 

@@ -14,6 +14,7 @@ const (
 	LockArchive   Lock = 7461127 // moving a batch into the archive
 	LockBus       Lock = 7461128 // giving the numbers of what is published
 	LockMetadata  Lock = 7461129 // publishing events about the metadata graph
+	LockAddresses Lock = 7461130 // giving out addresses
 	LockPlacement Lock = 4208716350
 )
 
@@ -28,6 +29,8 @@ func (l Lock) String() string {
 		return "bus"
 	case LockMetadata:
 		return "metadata"
+	case LockAddresses:
+		return "addresses"
 	case LockPlacement:
 		return "placement"
 	}

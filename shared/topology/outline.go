@@ -24,6 +24,12 @@ from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 	selectKnown = `select p.cluster_key, p.node_key, p.name, p.uuid, p.series, p.identity, n.last_seen, p.written_at
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 
+	// The identity is as of Identity.text.
+	selectKnownOf = selectKnown + `
+where p.series = any($1::bigint[]) or p.cluster_key = any($2::text[]) or p.uuid = any($3::text[]) or p.name = any($4::text[])
+or p.node_key = any($4)
+or split_part(p.identity, E'\n', 3) = any($4) or split_part(p.identity, E'\n', 4) = any($4)`
+
 	selectBodies = selectNodes + `
 where (p.cluster_key, p.node_key) in (select * from unnest($1::text[], $2::text[]))`
 
@@ -186,8 +192,8 @@ func (news *News) store(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// KnownNodes is the topology saved last as far as it says what there is: clusters with all that is stored of them, and nodes
-// with name, identifier, series and when they were seen.
+// KnownNodes is the topology saved last as far as it says what there is: clusters with all that is stored of them, and of
+// the nodes that were read name, identifier, series and when they were seen.
 type KnownNodes struct {
 	*Taxonomy
 	At      time.Time               // zero before the first tick
@@ -198,7 +204,7 @@ type KnownNodes struct {
 	Identified bool // as of Part.Identified
 }
 
-// ReadKnown returns what is known; before the first tick that is nothing.
+// ReadKnown returns what is known, without any node; before the first tick that is nothing.
 func ReadKnown(ctx context.Context, q store.Querier) (*KnownNodes, error) {
 	k := &KnownNodes{Taxonomy: &Taxonomy{Cluster: map[string]Cluster{}}, Written: map[[2]string]time.Time{}}
 	h, err := readHead(ctx, q)
@@ -209,12 +215,32 @@ func ReadKnown(ctx context.Context, q store.Querier) (*KnownNodes, error) {
 		return nil, err
 	}
 	k.Taxonomy, k.At, k.Doubts, k.WholeAt, k.Identified = h.taxonomy, h.at, h.doubts, h.wholeAt, h.identified
-	if err := h.fillClusters(ctx, q); err != nil {
-		return nil, err
-	}
-	rows, err := q.Query(ctx, selectKnown)
+	return k, h.fillClusters(ctx, q)
+}
+
+// Called are words for nodes.
+type Called struct {
+	Series   []int64  // as of Node.Series
+	Clusters []string // by key; all nodes of these
+	IDs      []string // as of Node.UUID
+	Names    []string // of any kind: a node's own, its key, those of its host
+}
+
+// ReadAll reads all nodes.
+func (k *KnownNodes) ReadAll(ctx context.Context, q store.Querier) error {
+	return k.read(ctx, q, selectKnown)
+}
+
+// Read reads the nodes that are called so. These are all that a series with such a label may be about, so that it finds
+// none if all nodes would make it ambiguous.
+func (k *KnownNodes) Read(ctx context.Context, q store.Querier, c Called) error {
+	return k.read(ctx, q, selectKnownOf, c.Series, c.Clusters, c.IDs, c.Names)
+}
+
+func (k *KnownNodes) read(ctx context.Context, q store.Querier, statement string, args ...any) error {
+	rows, err := q.Query(ctx, statement, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read the nodes: %w", err)
+		return fmt.Errorf("read the nodes: %w", err)
 	}
 	var cluster, node, name, id, identity string
 	var series int64
@@ -229,9 +255,9 @@ func ReadKnown(ctx context.Context, q store.Querier) (*KnownNodes, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the nodes: %w", err)
+		return fmt.Errorf("read the nodes: %w", err)
 	}
-	return k, nil
+	return nil
 }
 
 // Load reads all that is stored of some nodes, given by cluster and node key.

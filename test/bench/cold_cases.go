@@ -34,12 +34,13 @@ type scene struct {
 	back string // the statements of restore
 }
 
-// ask is a request that a function must answer with a 2xx, or a redirect.
+// ask is a request that a function must answer with a 2xx, or a redirect, or the status by which it is refused.
 type ask struct {
 	client       string // the client that sends it; "" for none
 	method, path string
 	body         []byte
 	header       http.Header // beside the token
+	refused      int         // the status, where all that a function needs for an answer is more than a bench has
 }
 
 // descriptor is small: the start of a process matters, not the amount of its work.
@@ -166,15 +167,11 @@ func (s *scene) agentOf(g group) agent {
 }
 
 // request returns the raw request of the function's case.
-func (s *scene) request(ctx context.Context, name string) ([]byte, error) {
+func (s *scene) request(ctx context.Context, name string) (ask, error) {
 	if name == hello {
-		return raw(ctx, s.system.world, ask{method: http.MethodGet, path: "/"})
+		return ask{method: http.MethodGet, path: "/"}, nil
 	}
-	a, err := cases[name](ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return raw(ctx, s.system.world, a)
+	return cases[name](ctx, s)
 }
 
 func raw(ctx context.Context, w *world, a ask) ([]byte, error) {
@@ -347,6 +344,15 @@ var applicationCases = map[string]maker{
 func get(client, path string) maker {
 	return func(_ context.Context, s *scene) (ask, error) {
 		return ask{client: client, method: http.MethodGet, path: s.fill(path)}, nil
+	}
+}
+
+// refusal makes a request that is refused.
+func refusal(status int, make maker) maker {
+	return func(ctx context.Context, s *scene) (ask, error) {
+		a, err := make(ctx, s)
+		a.refused = status
+		return a, err
 	}
 }
 

@@ -22,6 +22,13 @@ var deployerCases = map[string]maker{
 	"deploymentmanager-sync-nuvla":        tick,
 	"deploymentmanager-sync-ocm":          tick,
 	"deploymentmanager-wake":              late("compose"),
+	"deploymentmanager-pod-logs": func(_ context.Context, s *scene) (ask, error) {
+		text, err := os.ReadFile(s.hub)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(s.kubeconfigs, s.running.Jobs[0].Targets.Cluster), text, 0o600)
+		}
+		return ask{client: "operator", method: http.MethodGet, path: "/deploymentmanager/logs?app=" + s.running.ID}, err
+	},
 }
 
 // late delivers job.ready for the finished job of the running application to the deployer.

@@ -17,7 +17,7 @@ var pdlcCases = map[string]maker{
 	"pdlc-agent-list":          get("viewer", "/pdlc/agents"),
 	"pdlc-agent-train":         sent(http.MethodPost, "/pdlc/agents", `{"episodes": 16}`),
 	"pdlc-recommend":           get("", "/healthz"), // it needs an application, and is as large as agent-list
-	"pdlc-recommendation-list": get("viewer", "/pdlc/recommendations/7c9e6679-7425-40de-944b-e07fc1f90ae7"),
+	"pdlc-recommendation-list": get("viewer", "/pdlc/recommendations/{running}"),
 	"pdlc-pipeline-list":       get("viewer", "/pdlc/pipelines"),
 	"pdlc-pipeline-put":        sent(http.MethodPut, "/pdlc/pipelines/bench", benchPipeline),
 	"pdlc-pipeline-delete":     after("/pdlc/pipelines/bench", benchPipeline, http.MethodDelete, "/pdlc/pipelines/bench"),

@@ -256,12 +256,11 @@ policies:
 `
 
 var ruleCases = map[string]maker{
-	"telemetry-home":             get("", "/telemetry/healthz"),
-	"telemetry-rule-list":        get("viewer", "/rules"),
-	"deploymentmanager-pod-logs": get("operator", "/deploymentmanager/logs?app={running}"), // there are no pods in the double
-	"telemetry-logs":             get("operator", "/telemetry/logs?app={running}"),
-	"telemetry-series":           get("operator", "/telemetry/series?query=up"),
-	"telemetry-rule-create":      post("/rules", func(*scene) any { return rule() }),
+	"telemetry-home":        get("", "/telemetry/healthz"),
+	"telemetry-rule-list":   get("viewer", "/rules"),
+	"telemetry-logs":        get("operator", "/telemetry/logs?app={running}"),
+	"telemetry-series":      get("operator", "/telemetry/series?query=up"),
+	"telemetry-rule-create": post("/rules", func(*scene) any { return rule() }),
 	"telemetry-rule-delete": func(ctx context.Context, s *scene) (ask, error) {
 		body, err := json.Marshal(rule())
 		if err != nil {

@@ -16,27 +16,27 @@ var shellCases = map[string]maker{
 		return document("admin", http.MethodPost, "/api/v3/controller/", map[string]any{"name": "bench", "address": "bench.example"})
 	},
 	"lighthouse-controller-list": get("", "/api/v3/controller/"),
-	"controller-accept": func(context.Context, *scene) (ask, error) { // by a controller that is no peer of the bench
+	"controller-accept": refusal(http.StatusForbidden, func(context.Context, *scene) (ask, error) { // by a controller that is no peer of the bench
 		return document("admin", http.MethodPut, "/controller/applications/"+uuid.NewString(), map[string]any{
 			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Transferred, "data": map[string]any{
 				"epoch":       1,
 				"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
 			},
 		})
-	},
-	"controller-lease": func(context.Context, *scene) (ask, error) {
+	}),
+	"controller-lease": refusal(http.StatusForbidden, func(context.Context, *scene) (ask, error) {
 		return document("admin", http.MethodPost, "/controller/leases", map[string]any{
 			"specversion": "1.0", "id": "1", "source": "/controllers/bench", "type": handover.Claimed, "data": map[string]any{"claims": []any{}},
 		})
-	},
-	"controller-history-read": get("viewer", "/controller/applications/{running}/history"), // it was never handed over
-	"controller-logs-read":    get("admin", "/controller/applications/{running}/logs"),
-	"controller-history-show": get("admin", "/controller/handovers/{running}/history?controller=bench"),
-	"controller-logs-show":    get("admin", "/controller/handovers/{running}/logs?controller=bench"),
+	}),
+	"controller-history-read": refusal(http.StatusNotFound, get("viewer", "/controller/applications/{running}/history")), // it was never handed over
+	"controller-logs-read":    refusal(http.StatusNotFound, get("admin", "/controller/applications/{running}/logs")),
+	"controller-history-show": refusal(http.StatusForbidden, get("admin", "/controller/handovers/{running}/history?controller=bench")),
+	"controller-logs-show":    refusal(http.StatusForbidden, get("admin", "/controller/handovers/{running}/logs?controller=bench")),
 	"controller-offer":        send("admin", http.MethodPost, "/controller/offers", "bench"),
-	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over
+	"controller-handover-create": refusal(http.StatusNotFound, func(_ context.Context, s *scene) (ask, error) { // it was never handed over
 		return document("operator", http.MethodPost, "/controller/handovers", map[string]any{"application": s.running.ID, "home": true})
-	},
+	}),
 	"controller-give": func(ctx context.Context, s *scene) (ask, error) {
 		id, err := uuid.Parse(s.running.ID)
 		if err != nil {

@@ -78,7 +78,7 @@ func (b *jobBench) runAwaited(ctx context.Context) (awaited, error) {
 				return awaited{}, err
 			}
 			*sample = append(*sample, rate)
-			if err := b.nothingLeft(ctx); err != nil {
+			if err := nothingLeft(ctx, b.db); err != nil {
 				return awaited{}, err
 			}
 		}
@@ -89,8 +89,8 @@ func (b *jobBench) runAwaited(ctx context.Context) (awaited, error) {
 }
 
 // nothingLeft fails if an event is still in the outbox: a cycle that leaves it there is not one.
-func (b *jobBench) nothingLeft(ctx context.Context) error {
-	waiting, _, err := b.db.Waiting(ctx)
+func nothingLeft(ctx context.Context, db *store.DB) error {
+	waiting, _, err := db.Waiting(ctx)
 	if err == nil && waiting > 0 {
 		err = fmt.Errorf("%d events are still in the outbox", waiting)
 	}

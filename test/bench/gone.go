@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -38,30 +41,57 @@ type goneEvent struct {
 	Total  [2]float64 `json:"totalP50AndMaxMs"`
 }
 
+// place is where the component is.
+type place struct{ cluster, node string }
+
 // happening is what may happen to a node of the fleet.
 type happening struct {
 	name     string
 	do, undo string
-	of       func(place) map[string]string
-	seen     string // its time in telemetry; %q is the node
-	first    string // what leads to it
-	alert    string // what follows the topology's change
+	of, back func(place) api.FleetCommand
+	last     bool   // its time in telemetry is that of the last sample, not of the first
+	seen     string // that time; %s is the node
+	known    string // the select of the instant "at" at which somebody knows, between $2 and d.at
+	stages   [3]string
 }
 
-// place is where the component is.
-type place struct{ cluster, node string }
+// inTopology is the last look at the nodes before a component leaves.
+const inTopology = `select max(at) at from topology_snapshots where at > $2 and at <= d.at`
 
+// happenings befall an application that requires no device.
 var happenings = []happening{
 	{
-		name: "the node is drained", do: "drain", undo: "restore", of: func(p place) map[string]string { return map[string]string{"node": p.node} },
-		seen: "timestamp(kube_node_spec_unschedulable{node=%q} == 1)", first: "drained -> in Prometheus",
-		alert: "topology.changed -> alert (none is needed)",
+		name: "the node is drained", do: "drain", undo: "restore", of: ofNode, back: ofNode,
+		seen: `timestamp(kube_node_spec_unschedulable{node="%s"} == 1)`, known: inTopology,
+		stages: [3]string{"drained -> in Prometheus", "in Prometheus -> topology.changed", "topology.changed -> alert (none is needed)"},
 	},
 	{
-		name: "its cluster falls silent", do: "cut", undo: "heal", of: func(p place) map[string]string { return map[string]string{"cluster": p.cluster} },
-		seen: "max(max_over_time(timestamp(tlum_host_info{hostname=%q})[2m:1s]))", first: "cut off -> its last sample (negative: before)",
-		alert: "topology.changed -> policy.violated (lost telemetry)",
+		name: "its cluster falls silent", do: "cut", undo: "heal", of: ofCluster, back: ofCluster, last: true,
+		seen: `max(max_over_time(timestamp(tlum_host_info{hostname="%s"})[2m:1s]))`, known: inTopology,
+		stages: [3]string{
+			"cut off -> its last sample (negative: before)", "in Prometheus -> topology.changed",
+			"topology.changed -> policy.violated (lost telemetry)",
+		},
 	},
+}
+
+const camera = "squat.ai/video"
+
+// deviceGoes befalls one that requires a camera: the policy that follows from this moves it.
+var deviceGoes = happening{
+	name: "its device goes", do: "set", undo: "set", of: ofCamera(topology.DeviceDetached), back: ofCamera(topology.DeviceAvailable),
+	seen:   `timestamp(node_mounted{resource_path="` + camera + `", icos_host_name=~".*:%s"} == -1)`,
+	known:  `select min(started_at) at from policy_actions where instance = ($1::uuid)::text and acted_at > $2`,
+	stages: [3]string{"detached -> in Prometheus", "in Prometheus -> the rule's alert", "alert -> policy.violated (device-available)"},
+}
+
+func ofNode(p place) api.FleetCommand    { return api.FleetCommand{Node: p.node} }
+func ofCluster(p place) api.FleetCommand { return api.FleetCommand{Cluster: p.cluster} }
+
+func ofCamera(state string) func(place) api.FleetCommand {
+	return func(p place) api.FleetCommand {
+		return api.FleetCommand{Node: p.node, Set: map[string]string{"device:" + camera: state}}
+	}
 }
 
 var goneMarks = []string{
@@ -90,22 +120,52 @@ func runGone(ctx context.Context, w *world) (_ result, err error) {
 		return nil, err
 	}
 	defer func() { w.triggers = nil }()
-	l, stop, err := w.startLoop(ctx, "gone", "{name: watched, type: security, level: low}", map[string]string{
-		"FLEET_EVERY": goneEvery.String(),
-	})
+	settings := map[string]string{
+		"FLEET_EVERY": goneEvery.String(), "POLICY_COOLDOWN": unbraked, "POLICY_MOVES_PER_HOUR": "0",
+	}
+	r := goneResult{Rounds: times(goneUsual)}
+	text, err := withPolicy("{name: watched, type: security, level: low}")
 	if err != nil {
 		return nil, err
 	}
+	if err := r.of(ctx, w, "gone", settings, text, policyWatched, happenings...); err != nil {
+		return nil, err
+	}
+	err = r.of(ctx, w, "device", settings, withCamera(text), `definition -> 'spec' ->> 'templateName' = 'device-available'`, deviceGoes)
+	return r, err
+}
+
+// withCamera adds a camera to what the web component of a descriptor requires, which is its first one.
+func withCamera(descriptor []byte) []byte {
+	const where = "    requirements:\n"
+	return bytes.Replace(descriptor, []byte(where), []byte(where+"      devices: "+camera+"\n"), 1)
+}
+
+// of measures what happens to one application.
+func (r *goneResult) of(
+	ctx context.Context, w *world, name string, settings map[string]string, text []byte, which string, all ...happening,
+) (err error) {
+	l, stop, err := w.startFleet(ctx, name, settings)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := goneResult{Rounds: times(goneUsual)}
-	for _, h := range happenings {
-		names := append([]string{h.first, "in Prometheus -> topology.changed", h.alert}, goneMarks...)
+	for _, node := range []string{"cloud-1", "cloud-2", "cloud-3", "edge-3", "edge-4"} { // those that the component may go to
+		if err := l.fleet(ctx, "set", ofCamera(topology.DeviceAvailable)(place{node: node})); err != nil {
+			return err
+		}
+	}
+	if err := l.submit(ctx, text, which); err != nil {
+		return err
+	}
+	for _, h := range all {
+		names := append(h.stages[:], goneMarks...)
 		spans := make([]stats.Sample, len(names))
 		var total stats.Sample
 		for range r.Rounds {
 			instants, err := l.lose(ctx, h)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", h.name, err)
+				return fmt.Errorf("%s: %w", h.name, err)
 			}
 			for i := range names {
 				spans[i].Add(instants[i+1].Sub(instants[i]))
@@ -118,7 +178,7 @@ func runGone(ctx context.Context, w *world) (_ result, err error) {
 		}
 		r.Events = append(r.Events, e)
 	}
-	return r, nil
+	return nil
 }
 
 // lose makes it happen at some instant between two samples, and returns the instants of all stages.
@@ -134,17 +194,17 @@ func (l *loop) lose(ctx context.Context, h happening) ([]time.Time, error) {
 	if err := l.fleet(ctx, h.do, h.of(from)); err != nil {
 		return nil, err
 	}
-	at := make([]time.Time, 5) // changed, alert, displaced, taken, available
+	at := make([]time.Time, 5) // known, violated, displaced, taken, available
 	var sampled time.Time
 	err = l.until(ctx, "it is Available elsewhere", func() (bool, error) {
 		if now, err := l.when(ctx, fmt.Sprintf(h.seen, from.node)); err != nil || now.IsZero() {
 			return false, err
-		} else if h.do == "cut" || sampled.IsZero() { // of the silent, the last one; of the drained, the first
+		} else if h.last || sampled.IsZero() {
 			sampled = now
 		}
 		err := l.db.QueryRow(ctx, `select t.at, coalesce(v.at, t.at), d.at, p.at, f.at
 from (select min(at) at from history where application_id = $1 and component = 'web' and event = 'job.displaced' and at > $2) d
-join lateral (select max(at) at from topology_snapshots where at > $2 and at <= d.at) t on t.at is not null
+join lateral (`+h.known+`) t on t.at is not null
 join lateral (select min(at) at from history where application_id = $1 and component = 'web' and event = 'policy.violated' and at > $2 and at < d.at) v on true
 join jobs j on j.application_id = $1 and j.component = 'web' and j.cleans is null and j.node <> $3
 join lateral (select min(at) at from history where job_id = j.id and event = 'job.promoted' and at > d.at) p on p.at is not null
@@ -158,13 +218,13 @@ join lateral (select min(at) at from history where job_id = j.id and event = 'jo
 	if err != nil {
 		return nil, err
 	}
-	if err := l.fleet(ctx, h.undo, h.of(from)); err != nil {
+	if err := l.fleet(ctx, h.undo, h.back(from)); err != nil {
 		return nil, err
 	}
-	err = l.until(ctx, "the place is there again", func() (bool, error) {
+	err = l.until(ctx, "the place is there again, and the policy is kept", func() (bool, error) {
 		var back bool
-		err := l.db.QueryRow(ctx, `select schedulable and last_seen > $3 from nodes where cluster = $1 and node = $2`, from.cluster, from.node,
-			at[4]).Scan(&back)
+		err := l.db.QueryRow(ctx, `select n.schedulable and n.last_seen > $3 and p.phase = 'enforced' from nodes n, policies p
+where n.cluster = $1 and n.node = $2 and p.id = $4`, from.cluster, from.node, at[4], l.policy).Scan(&back)
 		return back, err
 	})
 	if err == nil {
@@ -174,7 +234,7 @@ join lateral (select min(at) at from history where job_id = j.id and event = 'jo
 }
 
 // fleet gives the fleet a command.
-func (l *loop) fleet(ctx context.Context, command string, of map[string]string) error {
+func (l *loop) fleet(ctx context.Context, command string, of api.FleetCommand) error {
 	body, err := json.Marshal(of)
 	if err != nil {
 		return err

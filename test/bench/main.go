@@ -9,7 +9,7 @@
 //	go run ./test/bench laptop         # the same on the laptop host
 //	go run ./test/bench webhook        # webhook to the new target, on the laptop host
 //	go run ./test/bench stages         # from a metric that crosses its threshold to Available elsewhere
-//	go run ./test/bench gone           # from a node that is drained or silent to Available elsewhere
+//	go run ./test/bench gone           # from a node that is drained or silent, or a device that goes, to Available elsewhere
 //	go run ./test/bench policies       # rendering and judging with ten thousand policies
 //	go run ./test/bench backtest       # a day at 15 s for a hundred policies
 //	go run ./test/bench -json poll     # for a program to read
@@ -46,6 +46,7 @@ type part struct {
 var parts = []part{
 	{"cold", runCold},
 	{"jobs", runJobs},
+	{"reactions", runReactions},
 	{"poll", runPoll},
 	{"chain", runChain},
 	{"laptop", runLaptop},
@@ -64,7 +65,7 @@ var (
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [poll] [chain] [laptop] "+
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [reactions] [poll] [chain] [laptop] "+
 			"[webhook] [stages] [gone] [policies] [backtest]")
 		flag.PrintDefaults()
 	}

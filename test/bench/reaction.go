@@ -41,10 +41,29 @@ type loop struct {
 	policy string
 }
 
+// policyWatched selects the policy that a bench gives to the application.
+const policyWatched = `name like '%watched'`
+
 // startLoop starts the application. policy is one line of YAML, the policy of its web component.
 func (w *world) startLoop(
 	ctx context.Context, name, policy string, settings map[string]string,
-) (_ *loop, stop func() error, err error) {
+) (l *loop, stop func() error, err error) {
+	text, err := withPolicy(policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, stop, err = w.startFleet(ctx, name, settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.submit(ctx, text, policyWatched); err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return l, stop, nil
+}
+
+// startFleet starts the laptop host, without an application.
+func (w *world) startFleet(ctx context.Context, name string, settings map[string]string) (*loop, func() error, error) {
 	database, _, err := w.database(ctx, name)
 	if err != nil {
 		return nil, nil, err
@@ -54,41 +73,32 @@ func (w *world) startLoop(
 		return nil, nil, err
 	}
 	l := &loop{caller: c}
-	stop = func() error {
-		if l.db != nil {
-			_ = l.db.Close(context.WithoutCancel(ctx))
-		}
-		return h.stop(ctx)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, stop())
-		}
-	}()
 	if l.db, err = pgx.Connect(ctx, database); err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, h.stop(ctx))
 	}
-	text, err := withPolicy(policy)
+	return l, func() error {
+		_ = l.db.Close(context.WithoutCancel(ctx))
+		return h.stop(ctx)
+	}, nil
+}
+
+// submit starts the application and waits until it runs and the policy that is selected is watched.
+func (l *loop) submit(ctx context.Context, descriptor []byte, which string) error {
+	g, err := l.call(ctx, http.MethodPost, "/jobmanager/groups", descriptor)
 	if err != nil {
-		return nil, nil, err
-	}
-	g, err := c.call(ctx, http.MethodPost, "/jobmanager/groups", text)
-	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	l.app = g.ID
-	if err := c.await(ctx, g.ID, "Available"); err != nil {
-		return nil, nil, err
+	if err := l.await(ctx, g.ID, "Available"); err != nil {
+		return err
 	}
-	err = l.until(ctx, "its rule is made", func() (bool, error) {
-		err := l.db.QueryRow(ctx, `select id::text from policies where instance = $1 and name like '%watched'
-and rule_file <> ''`, g.ID).Scan(&l.policy)
+	return l.until(ctx, "its rule is made", func() (bool, error) {
+		err := l.db.QueryRow(ctx, `select id::text from policies where instance = $1 and rule_file <> '' and `+which, g.ID).Scan(&l.policy)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return false, nil
 		}
 		return err == nil, err
 	})
-	return l, stop, err
 }
 
 // until polls until the condition is true.

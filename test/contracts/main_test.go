@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 	given["LOGS_BACKEND"], given["LOGS_DIR"] = "files", filepath.Join(dir, "logs")
 	given["TELEMETRY_LOGS_BUS_TOKEN_KEY"], given["TELEMETRY_SERIES_BUS_TOKEN_KEY"] = busKey, busKey
 	given["BUS_GET_BUS_TOKEN_KEY"] = busKey
+	given["IPAM_RANGES"] = "10.20.0.0/28"
 	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, which ends the telemetry too
 }
 

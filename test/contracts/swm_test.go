@@ -118,6 +118,15 @@ func TestTheFaultsOfAnObjectOfSWMHaveItsPaths(t *testing.T) {
 	require.Contains(t, fields("applications/plant/other", swmCamera), "metadata.name")
 	require.Contains(t, fields("applicationgroups/plant/line", "spec: {minMember: 0}"), "spec.minMember")
 	require.Contains(t, fields("networklinks/plant/a", "spec: {linkFrom: {name: a}, linkTo: {}, bandWidthBits: -1}"), "spec.linkTo.name")
+	require.ElementsMatch(t, []string{
+		"spec.nodeName", "spec.networkInterfaces[0].ipv4Address", "spec.networkInterfaces[0].macAddress", "spec.networkInterfaces[0].alternateAddresses[1]",
+		"spec.networkInterfaces[1].name", "spec.networkInterfaces[2].ipv4Address", "spec.mappedNetworkInterfaces.WLAN",
+	}, fields("networkendpoints/plant/a", `spec:
+  networkInterfaces:
+  - {name: eth0, ipv4Address: 10.0.0.256, macAddress: "02:00", alternateAddresses: [10.0.0.7, here]}
+  - {name: eth0, macAddress: "02:00:00:00:00:01"}
+  - {name: eth1, ipv4Address: "fd00::1"}
+  mappedNetworkInterfaces: {LAN: eth0, WLAN: wlan0}`))
 	w.operator.call(t, http.MethodPut, "/swm/objects/dreams/plant/a", "spec: {}").is(t, http.StatusNotFound)
 }
 
@@ -139,4 +148,31 @@ func TestPartsDescribeANetwork(t *testing.T) {
 		w.operator.call(t, http.MethodDelete, "/swm/objects/"+path, "").is(t, http.StatusNoContent)
 	}
 	require.Equal(t, "[]", strings.TrimSpace(string(w.viewer.get(t, "/swm/topologies").body)))
+}
+
+// TestAnIpamGetsAddresses: as many as it asks for, for as long as it is there; what is refused changes nothing.
+func TestAnIpamGetsAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type ipam struct {
+		Status struct{ Code, IPv4CIDR, Error string }
+	}
+	ask := func(name, spec string) *answer {
+		return w.operator.call(t, http.MethodPut, "/swm/objects/ipams/plant/"+name, "spec: "+spec)
+	}
+	got := func(a *answer) ipam { return decode[ipam](t, a.is(t, http.StatusOK)) }
+	one := got(ask("cameras", "{numberOfAddresses: 8, purpose: cameras}"))
+	require.Equal(t, []string{"RESERVED", "10.20.0.0/29", ""}, []string{one.Status.Code, one.Status.IPv4CIDR, one.Status.Error})
+	require.Equal(t, one, got(ask("cameras", "{numberOfAddresses: 8, purpose: cameras}")), "handed in again")
+	require.Equal(t, "UNFULFILLABLE", got(ask("disks", "{numberOfAddresses: 16}")).Status.Code)
+	require.Contains(t, decode[ipam](t, w.viewer.get(t, "/swm/objects/ipams/plant/disks")).Status.Error, "8 are free")
+	for _, number := range []string{"0", "-4", "4294967297"} {
+		require.Equal(t, []string{"spec.numberOfAddresses"}, ask("cameras", "{numberOfAddresses: "+number+"}").fields(t))
+	}
+	ask("cameras", "{numberOfAddresses: 99999999999999999999}").is(t, http.StatusBadRequest)
+	ask("cameras", "{numberOfAddresses: many}").is(t, http.StatusBadRequest)
+	all := decode[[]ipam](t, w.viewer.get(t, "/swm/objects/ipams"))
+	require.Equal(t, []string{"10.20.0.0/29", ""}, []string{all[0].Status.IPv4CIDR, all[1].Status.IPv4CIDR})
+	w.operator.call(t, http.MethodDelete, "/swm/objects/ipams/plant/cameras", "").is(t, http.StatusNoContent)
+	require.Equal(t, "10.20.0.0/28", decode[ipam](t, w.viewer.get(t, "/swm/objects/ipams/plant/disks")).Status.IPv4CIDR)
 }

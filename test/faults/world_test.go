@@ -86,6 +86,7 @@ type managed struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := prepare(t)
+	w.subscribe()
 	w.start()
 	return w
 }
@@ -118,6 +119,7 @@ func hubWorld(t *testing.T, linked bool) *world {
 	}
 	servers["hub"] = hub
 	w := prepare(t)
+	w.subscribe()
 	w.managed = ofKubernetes(t, servers)
 	w.managed.linked = linked
 	w.managed.orchestrator, w.managed.apis = "ocm", map[string]string{"hub": hub.URL}
@@ -146,6 +148,7 @@ func newClusterWorld(t *testing.T) *world {
 	t.Helper()
 	servers := startClusters(t)
 	w := prepare(t)
+	w.subscribe()
 	w.managed = ofKubernetes(t, servers)
 	w.managed.orchestrator, w.managed.apis = "kubernetes", map[string]string{}
 	for name, server := range servers {
@@ -169,6 +172,7 @@ func newNuvlaWorld(t *testing.T) *world {
 		server.AddEdge(name, nuvla.Docker)
 	}
 	w := prepare(t)
+	w.subscribe()
 	w.managed = &managed{
 		orchestrator: "nuvla", engine: topology.Docker, crate: composed, apis: map[string]string{nuvlaAPI: server.URL},
 		environment: func(string) []string {
@@ -246,6 +250,22 @@ func prepare(t *testing.T) *world {
 		w.db.Close()
 	})
 	return w
+}
+
+// subscribe makes events stay in the outbox until their consumers have taken them. Hand-overs do without it: while the network between
+// two controllers is cut, the event would come back with each sweep.
+func (w *world) subscribe() {
+	w.t.Helper()
+	table, err := triggers.Table(triggers.Files)
+	require.NoError(w.t, err)
+	var list []store.Subscription
+	for _, row := range table {
+		if row.Function != "aggregator-tick" { // see stores a topology in its place
+			list = append(list, store.Subscriptions(row.Function, []map[string]string{row.Attributes})...)
+		}
+	}
+	_, err = w.db.Subscribe(w.t.Context(), list)
+	require.NoError(w.t, err)
 }
 
 // start runs the functions in a child process of this test binary.

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -49,14 +47,12 @@ func TestAnUpgradeRemovesWhatItHasNoMore(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, file := range overlays {
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Dir(file))
-		require.NoError(t, err, file)
-		for _, r := range built.Resources() {
-			kind := strings.ToLower(strings.TrimSuffix(r.GetKind()+"."+r.GetGvk().Group, "."))
-			if r.GetLabels()["littoral.dev/serves"] == "postgres" || kept[kind] != "" {
+		for _, b := range build(t, filepath.Dir(file)) {
+			kind := strings.ToLower(strings.TrimSuffix(b.kind+"."+b.group, "."))
+			if b.labels["littoral.dev/serves"] == "postgres" || kept[kind] != "" {
 				continue
 			}
-			require.Contains(t, looked, kind, "%s has %s", file, r.GetName())
+			require.Contains(t, looked, kind, "%s has %s", file, b.name)
 			n++
 		}
 	}

@@ -18,7 +18,9 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"scripts/tools/s3/build.sh", "scripts/tools/telemetry/go.mod", "scripts/tools/telemetry/build.sh",
 		"scripts/tools/openapi/go.mod", "scripts/tools/openapi/build.sh", "scripts/tools/vulncheck/go.mod",
 		"scripts/tools/vulncheck/build.sh", "scripts/tools/collector/go.mod", "scripts/tools/collector/manifest.yaml",
-		"scripts/tools/collector/build.sh", "scripts/tools/collector/compressedstorage/compressedstorage.go",
+		"scripts/tools/collector/build.sh", "scripts/tools/collector/.ko.yaml",
+		"scripts/tools/collector/compressedstorage/compressedstorage.go",
+		"scripts/tools/nodeexporter/go.mod", "scripts/tools/nodeexporter/build.sh",
 		"scripts/tools/victorialogs/go.mod", "scripts/tools/victorialogs/build.sh",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
@@ -33,6 +35,7 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"bin/tools/oapi-codegen":         `scripts/tools/openapi/build.sh "` + dir + `/bin/tools"`,
 		"bin/tools/telemetry/prometheus": `scripts/tools/telemetry/build.sh "` + dir + `/bin/tools/telemetry"`,
 		"e2e-collector":                  `LITTORAL_COLLECTOR="` + dir + `/bin/tools/collector/littoral-collector" `,
+		"collector-image":                `KO="` + dir + `/bin/tools/ko" `,
 		"e2e-s3":                         `LITTORAL_S3_SERVER="` + dir + `/bin/tools/s3/versitygw" `,
 		"e2e-telemetry":                  `LITTORAL_TELEMETRY_TOOLS="` + dir + `/bin/tools/telemetry" `,
 		"lint":                           "\nbin/tools/golangci-lint run ./...",

@@ -55,6 +55,21 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	}
 }
 
+// TestPostgresSaysOfWhatTypeParametersAre: images are built without the table by which pgx would guess it (.ko.yaml), so that what works
+// in a test would fail there.
+func TestPostgresSaysOfWhatTypeParametersAre(t *testing.T) {
+	t.Parallel()
+	guesses := regexp.MustCompile(`pgx\.QueryExecModeExec\b`)
+	for _, file := range files(t) {
+		if !strings.HasSuffix(file, ".go") || strings.HasPrefix(file, "test/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		require.False(t, guesses.Match(text), "%s: use pgx.QueryExecModeDescribeExec", file)
+	}
+}
+
 // changesEnvironment are files that change the environment of their process, for something that reads nothing else.
 var changesEnvironment = map[string]string{
 	"shared/cli/small_test.go":             "where the command line finds programs",

@@ -1,19 +1,23 @@
 package tree_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rickb777/date/period"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -235,19 +239,91 @@ func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 	require.Greater(t, n, 1)
 }
 
+// TestBrokersThatKeepWhatTheyTake: each component leaves one Broker, which Knative accepts, and makes what its configuration names.
+func TestBrokersThatKeepWhatTheyTake(t *testing.T) {
+	t.Parallel()
+	for component, want := range map[string]struct{ class, config, sink string }{
+		"kafka":    {"Kafka", "ConfigMap knative-eventing/kafka-broker-config", "http://kafka-broker-ingress.knative-eventing.svc.cluster.local/littoral/default"},
+		"rabbitmq": {"RabbitMQBroker", "RabbitmqBrokerConfig littoral/littoral", "http://default-broker-ingress.littoral.svc.cluster.local"},
+		"nats":     {"MTChannelBasedBroker", "ConfigMap littoral/broker-channels", "http://broker-ingress.knative-eventing.svc.cluster.local/littoral/default"},
+	} {
+		dir := with(t, "lighthouse", root+"/knative/"+component)
+		made := map[string]bool{}
+		for _, b := range build(t, dir) {
+			made[b.kind+" littoral/"+b.name] = true
+			require.NotEmpty(t, b.labels["littoral.dev/stage"], "%s %s of %s would never be applied", b.kind, b.name, component)
+			switch {
+			case b.kind == "Broker":
+				var broker eventingv1.Broker
+				require.NoError(t, yaml.UnmarshalStrict(b.text, &broker))
+				broker.SetDefaults(t.Context())
+				require.NoError(t, asError(broker.Validate(t.Context())), component)
+				require.Equal(t, want.class, broker.Annotations[eventingv1.BrokerClassAnnotationKey])
+				config := broker.Spec.Config
+				require.Equal(t, want.config, fmt.Sprintf("%s %s/%s", config.Kind, cmp.Or(config.Namespace, "littoral"), config.Name))
+				require.NotNil(t, broker.Spec.Delivery.DeadLetterSink, "the component leaves how events are delivered")
+			case b.kind == "ConfigMap" && b.name == "littoral":
+				var settings corev1.ConfigMap
+				require.NoError(t, yaml.Unmarshal(b.text, &settings))
+				require.Equal(t, want.sink, settings.Data["K_SINK"], component)
+			}
+		}
+		require.True(t, made["Broker littoral/default"], component)
+		if component != "kafka" { // whose configuration comes with its installation
+			require.True(t, made[want.config], "%s makes what its Broker names", component)
+		}
+	}
+}
+
+// asError is nil if there is no fault.
+func asError(fault *apis.FieldError) error {
+	if fault == nil {
+		return nil
+	}
+	return fault
+}
+
 // eachBuilt visits the objects of these kinds in the output of kustomize for a folder.
 func eachBuilt[T any](t *testing.T, dir string, visit func(name string, object T), kinds ...string) {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	require.NoError(t, err, dir)
-	for _, r := range built.Resources() {
-		if !slices.Contains(kinds, r.GetKind()) {
+	for _, b := range build(t, dir) {
+		if !slices.Contains(kinds, b.kind) {
 			continue
 		}
-		text, err := r.AsYAML()
-		require.NoError(t, err)
 		var object T
-		require.NoError(t, yaml.Unmarshal(text, &object))
-		visit(r.GetKind()+" "+r.GetName(), object)
+		require.NoError(t, yaml.Unmarshal(b.text, &object))
+		visit(b.kind+" "+b.name, object)
 	}
+}
+
+// built is an object that kustomize makes.
+type built struct {
+	kind, group, name string
+	labels            map[string]string
+	text              []byte // YAML
+}
+
+// builds are the outputs of kustomize by folder: it takes tens of seconds for an overlay, and many tests read the same ones.
+var builds sync.Map
+
+// build returns what kustomize makes of a folder.
+func build(t *testing.T, dir string) []built {
+	t.Helper()
+	once, _ := builds.LoadOrStore(filepath.Clean(dir), sync.OnceValues(func() (all []built, err error) {
+		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range objects.Resources() {
+			text, err := r.AsYAML()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, built{r.GetKind(), r.GetGvk().Group, r.GetName(), r.GetLabels(), text})
+		}
+		return all, nil
+	}))
+	all, err := once.(func() ([]built, error))()
+	require.NoError(t, err, dir)
+	return all
 }

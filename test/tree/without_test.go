@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -39,29 +37,39 @@ type object struct {
 	}
 }
 
+// with makes a folder with an overlay and components, which are given from here.
+func with(t *testing.T, overlay string, components ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	here, err := filepath.Abs(".")
+	require.NoError(t, err)
+	here, err = filepath.Rel(dir, here)
+	require.NoError(t, err)
+	text := "resources: [" + filepath.Join(here, root, "knative", "overlays", overlay) + "]\ncomponents:\n"
+	for _, component := range components {
+		text += "  - " + filepath.Join(here, component) + "\n"
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	return dir
+}
+
 // render returns what an overlay with these components of knative/without makes.
 func render(t *testing.T, overlay string, without ...string) site {
 	t.Helper()
-	dir := t.TempDir()
-	tree, err := filepath.Abs(root)
-	require.NoError(t, err)
-	tree, err = filepath.Rel(dir, tree)
-	require.NoError(t, err)
-	text := "resources: [" + tree + "/knative/overlays/" + overlay + "]\ncomponents:\n"
-	for _, name := range without {
-		text += "  - " + tree + "/knative/without/" + name + "\n"
+	dir := root + "/knative/overlays/" + overlay
+	if len(without) > 0 {
+		components := make([]string, len(without))
+		for i, name := range without {
+			components[i] = root + "/knative/without/" + name
+		}
+		dir = with(t, overlay, components...)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	require.NoError(t, err)
 	s := site{functions: map[string]bool{}, accounts: map[string]bool{}, roles: map[string]bool{}}
-	for _, r := range built.Resources() {
-		body, err := r.AsYAML()
-		require.NoError(t, err)
+	for _, b := range build(t, dir) {
 		var o object
-		require.NoError(t, yaml.Unmarshal(body, &o))
+		require.NoError(t, yaml.Unmarshal(b.text, &o))
 		switch {
-		case o.Kind == "Service" && r.GetGvk().Group == "serving.knative.dev":
+		case o.Kind == "Service" && b.group == "serving.knative.dev":
 			s.functions[o.Metadata.Name] = true
 		case o.Kind == "ServiceAccount":
 			s.accounts[o.Metadata.Name] = true

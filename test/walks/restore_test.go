@@ -49,7 +49,8 @@ func TestWalksGoBackToABackup(t *testing.T) {
 	}
 }
 
-// subscribe makes events stay in the outbox until their consumers have taken them, so that a backup has those on their way.
+// subscribe makes events stay in the outbox until their consumers have taken them, so that a backup has those on their way and what the
+// Broker loses is published again.
 func (w *world) subscribe() {
 	w.t.Helper()
 	table, err := triggers.Table(triggers.Files)

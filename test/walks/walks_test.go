@@ -1,7 +1,8 @@
 // Package walks_test takes random walks through the whole system: people submit, change, stop, start and delete
 // applications, policies ask for remediations, nodes are drained or become silent, clusters, hub and Broker fail and
-// recover, events arrive late, out of order and more than once. Whatever happened, once all faults are repaired and all
-// work is done, exactly what was last asked for runs, in one place, and nothing else is left anywhere.
+// recover, events arrive late, out of order and more than once, or in a third of the worlds not at all. Whatever
+// happened, once all faults are repaired and all work is done, exactly what was last asked for runs, in one place, and
+// nothing else is left anywhere.
 //
 //	go test ./test/walks                          # a few walks
 //	go test ./test/walks -walks 500 -seed 1000    # many others
@@ -46,6 +47,9 @@ func TestWalks(t *testing.T) {
 		seed := *first + uint64(n)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
+			if w.lossy = seed%3 == 1; w.lossy {
+				w.subscribe()
+			}
 			for range *steps {
 				w.step()
 			}

@@ -78,6 +78,7 @@ type world struct {
 	nuvla  *nuvla.Server // of five and six
 	rules  string        // with the rules of policies
 	mixed  bool          // cluster four is an edge of Nuvla
+	lossy  bool          // the Broker loses events that it has accepted, and nobody tells it
 
 	away    map[string]string // node -> drained, silent
 	trouble map[string]bool   // present faults
@@ -150,6 +151,10 @@ func (w *world) collect() {
 	require.NoError(w.t, w.DB.Flush(w.t.Context()))
 	for _, d := range w.Broker.Dequeue() {
 		for _, to := range w.Broker.Consumers(d.Event) {
+			if w.lossy && !w.resting && w.random.IntN(8) == 0 {
+				w.log("%s %s for %s is lost", d.Type(), d.Subject(), to)
+				continue
+			}
 			w.pending = append(w.pending, inprocess.Delivery{Event: d.Event, To: to})
 		}
 	}
@@ -207,6 +212,10 @@ func (w *world) deliverWhile(do func(), list []inprocess.Delivery) {
 		if d.Failures > attempts {
 			require.Equal(w.t, "policymanager-remediate", d.To, "%s never takes %s %s: %v", d.To, d.Type(), d.Subject(), err)
 			w.log("    it becomes a dead letter") // the remediation of a violation may never become possible
+			dead := d.Event.Clone()
+			dead.SetExtension("knativeerrordest", "http://"+d.To+".littoral.svc.cluster.local")
+			dead.SetExtension("knativeerrorcode", http.StatusServiceUnavailable)
+			require.NoError(w.t, w.Broker.DeliverTo(w.t.Context(), "outbox-dead-letter", dead))
 			continue
 		}
 		w.pending = append(w.pending, d)

@@ -47,15 +47,19 @@ const (
     ('codeco', exists (select from applications where dialect = 'codeco' and deleted_at is null)),
     ('handovers', exists (select from handovers where state not in ('home', 'over'))),
     ('controllers', exists (select from controllers)),
-    ('location-subscriptions', exists (select from mec_subscriptions where not expired))
+    ('location-subscriptions', exists (select from mec_subscriptions where not expired)),
+    ('channels', exists (select from channels c join applications a on a.id = c.application_id
+        where c.network <> '' and a.desired = 'running' and a.deleted_at is null))
 ) as needs (need, there) where there`
+	work       = "work"
+	channels   = "channels"       // that may be out of QoS; with forecasts any work counts, since its node may fill
 	lighthouse = "lighthouse"     // one is set
 	objects    = "codeco-objects" // a cluster is set whose objects of CODECO are taken in
 	anything   = "anything"       // of what is in the store
 )
 
 // needs are what PingSources can name.
-var needs = []string{"work", "codeco", "handovers", "controllers", "location-subscriptions", lighthouse, objects, anything}
+var needs = []string{work, "codeco", "handovers", "controllers", "location-subscriptions", channels, lighthouse, objects, anything}
 
 // PingSources are where clocks are kept.
 var PingSources = schema.GroupVersionResource{Group: "sources.knative.dev", Version: "v1", Resource: "pingsources"}
@@ -66,6 +70,7 @@ type Function struct {
 	sources    dynamic.ResourceInterface
 	lighthouse bool
 	objects    bool
+	forecasts  bool
 }
 
 type config struct {
@@ -75,6 +80,7 @@ type config struct {
 
 	Lighthouse string `envconfig:"LIGHTHOUSE"`
 	Objects    string `envconfig:"CODECO_OBJECTS"`
+	Forecasts  bool   `envconfig:"USE_FORECAST"   default:"false"`
 }
 
 // New reads the settings and dials nothing.
@@ -88,7 +94,7 @@ func New(env *function.Env) (*Function, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CLOCKS: %w", err)
 	}
-	f.lighthouse, f.objects = c.Lighthouse != "", c.Objects != ""
+	f.lighthouse, f.objects, f.forecasts = c.Lighthouse != "", c.Objects != "", c.Forecasts
 	f.sources = client.Resource(PingSources).Namespace(c.Namespace)
 	return f, nil
 }
@@ -124,6 +130,9 @@ func (f *Function) needs(ctx context.Context) ([]string, error) {
 	there, err := store.Collect(ctx, f.db, "look for something to watch", pgx.RowTo[string], selectNeeds)
 	if len(there) > 0 {
 		there = append(there, anything)
+	}
+	if f.forecasts && slices.Contains(there, work) {
+		there = append(there, channels)
 	}
 	if f.lighthouse {
 		there = append(there, lighthouse)

@@ -1,12 +1,14 @@
 package pause_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -274,14 +276,20 @@ func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
 	deployed, err := manifests.Load(map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, "/knative/overlays/laptop")
 	require.NoError(t, err)
 	nightly := []string{"clock-pause-nightly", "jobmanager-archive"}
-	for need, row := range map[string]struct{ sql, lighthouse, objects string }{
+	const submitted = `insert into applications (id, name, namespace, descriptor, desired, dialect)
+		values ('00000000-0000-0000-0000-000000000001', 'a', 'a', '', 'running', 'codeco')`
+	for need, row := range map[string]struct{ sql, lighthouse, objects, forecasts string }{
 		"nothing":                {},
-		"codeco":                 {sql: `insert into applications (id, name, namespace, descriptor, desired, dialect) values (gen_random_uuid(), 'a', 'a', '', 'running', 'codeco')`},
+		"codeco":                 {sql: submitted},
 		"handovers":              {sql: `insert into handovers (application_id, side, state, peer, epoch) values (gen_random_uuid(), 'receiver', 'accepted', 'p', 1)`},
 		"controllers":            {sql: `insert into controllers (address, name, owner) values ('http://a.example', 'a', 'a')`},
 		"location-subscriptions": {sql: `insert into mec_subscriptions (id, kind, owner, body) values (gen_random_uuid(), 'users', 'a', '{}')`},
 		"lighthouse":             {lighthouse: "http://lighthouse.example"},
 		"codeco-objects":         {objects: "in-cluster"},
+		"channels": {sql: submitted + `; insert into channels
+			(application_id, position, name, source, target, class, bandwidth, max_latency, latency, loopback, network, path)
+			select id, 0, 'c', 'a', 'b', 'BESTEFFORT', 1, 0, 0, false, 'LAN', 'a-b' from applications`},
+		"forecasts": {sql: submitted, forecasts: "true"},
 	} {
 		t.Run(need, func(t *testing.T) {
 			t.Parallel()
@@ -293,10 +301,12 @@ func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
 				body, err := json.Marshal(source)
 				require.NoError(t, err)
 				w.api.Put(t, sources+key.Name, string(body))
+				runs := strings.HasPrefix(row.sql, submitted)
 				switch label := source.Labels["littoral.dev/ticks-while"]; {
 				case label == "":
 					require.Contains(t, nightly, key.Name, "a clock that never rests keeps the system awake")
-				case label == need, label == "anything" && row.sql != "", label == "work" && need == "codeco":
+				case label == need, label == "anything" && row.sql != "", (label == "work" || label == "codeco") && runs,
+					label == "channels" && row.forecasts != "":
 					want = append(want, key.Name)
 				}
 			}
@@ -305,7 +315,7 @@ func TestEachClockTicksForWhatItLooksAfter(t *testing.T) {
 				_, err := w.db.Exec(t.Context(), row.sql)
 				require.NoError(t, err)
 			}
-			w.open(map[string]string{"LIGHTHOUSE": row.lighthouse, "CODECO_OBJECTS": row.objects})
+			w.open(map[string]string{"LIGHTHOUSE": row.lighthouse, "CODECO_OBJECTS": row.objects, "USE_FORECAST": cmp.Or(row.forecasts, "false")})
 			require.NoError(t, w.function.Run(t.Context()))
 			var ticking []string
 			for key := range deployed.PingSources {

@@ -15,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/cluster"
 	"github.com/littoral-project/littoral/shared/swm/groups"
+	"github.com/littoral-project/littoral/shared/swm/ipam"
 	"github.com/littoral-project/littoral/shared/swm/serve"
 	"github.com/littoral-project/littoral/shared/swm/topologies"
 	"github.com/littoral-project/littoral/shared/watched"
@@ -39,12 +40,15 @@ var Spec = function.Spec{
 		{APIVersion: version, Kind: "NetworkTopology", Plural: "networktopologies", Namespaces: all},
 		{APIVersion: version, Kind: "NetworkLink", Plural: "networklinks", Namespaces: all},
 		{APIVersion: version, Kind: "NetworkPath", Plural: "networkpaths", Namespaces: all},
+		{APIVersion: version, Kind: "NetworkEndpoint", Plural: "networkendpoints", Namespaces: all},
+		{APIVersion: version, Kind: "Ipam", Plural: "ipams", Namespaces: all},
 	},
 }
 
 // kinds are those that are watched. A network comes before the applications that need it.
 var kinds = []groups.Kind{
-	groups.NetworkTopology, groups.NetworkLink, groups.NetworkPath, groups.Application, groups.ApplicationGroup,
+	groups.NetworkTopology, groups.NetworkLink, groups.NetworkPath, groups.NetworkEndpoint, groups.Ipam, groups.Application,
+	groups.ApplicationGroup,
 }
 
 // Function is the worker with its store, settings and cluster.
@@ -68,7 +72,7 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 		return nil
 	}
 	return watched.Work(ctx, e, func(ctx context.Context, o watched.Object) error {
-		return f.carry(ctx, groups.Key{Kind: groups.Kind(o.Kind), Namespace: o.Metadata.Namespace, Name: o.Metadata.Name})
+		return f.carry(ctx, groups.InCluster(groups.Kind(o.Kind), o.Metadata.Namespace, o.Metadata.Name))
 	}, f.all)
 }
 
@@ -113,12 +117,34 @@ func (f *Function) carry(ctx context.Context, key groups.Key) error {
 		settings.Caller = "swm/" + key.Namespace
 		err = f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return groups.Put(ctx, tx, read, settings) })
 	}
-	if refused(err) { // a repeat would not help, and its user is to know
-		return f.cluster.SetStatus(ctx, string(key.Kind), key.Namespace, key.Name, map[string]any{
-			"phase": "Failing", "conditions": []map[string]any{{"type": "NotRunning", "entity": key.Name, "reason": err.Error(), "status": "True"}},
-		})
+	if err != nil && !refused(err) {
+		return err
 	}
-	return err
+	status, err := f.status(ctx, key, err)
+	if err != nil || status == nil {
+		return err
+	}
+	return f.cluster.SetStatus(ctx, string(key.Kind), key.Namespace, key.Name, status)
+}
+
+// status is what is said of an object that was taken, or refused: a repeat would not help then, and its user is to know. It is nil
+// where swm-report says it.
+func (f *Function) status(ctx context.Context, key groups.Key, refused error) (any, error) {
+	switch {
+	case key.Kind == groups.Ipam:
+		s, err := ipam.Of(ctx, f.db, key.Namespace, key.Name)
+		if refused != nil { // what it has been given it keeps
+			s.Code, s.Error = ipam.Unfulfillable, refused.Error()
+		}
+		return s, err
+	case refused != nil:
+		return map[string]any{
+			"phase": "Failing", "conditions": []map[string]any{{"type": "NotRunning", "entity": key.Name, "reason": refused.Error(), "status": "True"}},
+		}, nil
+	case key.Kind == groups.Application || key.Kind == groups.ApplicationGroup:
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	return map[string]any{"phase": nil, "conditions": nil}, nil // it was refused once, perhaps
 }
 
 // refused reports whether an error is about what was handed in.

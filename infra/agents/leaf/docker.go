@@ -76,6 +76,11 @@ func getJSON(ctx context.Context, client *http.Client, address, token string, in
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
+	return doJSON(client, req, into)
+}
+
+// doJSON decodes the answer to a request.
+func doJSON(client *http.Client, req *http.Request, into any) error {
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -156,6 +161,12 @@ type cpuTime struct {
 	seconds float64
 }
 
+// What containers use, by the names that the collector of the original has for it.
+const (
+	containerCores  = "container_cpu_utilization_ratio" // no ratio
+	containerMemory = "container_memory_working_set_bytes"
+)
+
 // usage tells what a container uses: cores since the last look, and memory without what the kernel gives back on demand.
 func (l *leaf) usage(ctx context.Context, k *look, id string) error {
 	var s struct {
@@ -177,11 +188,11 @@ func (l *leaf) usage(ctx context.Context, k *look, id string) error {
 	if v, ok := s.Memory.Stats["total_inactive_file"]; ok {
 		inactive = v
 	}
-	k.add("container_memory_working_set_bytes", "Memory of a container", max(0, s.Memory.Usage-inactive), of)
+	k.add(containerMemory, "Memory of a container", max(0, s.Memory.Usage-inactive), of)
 	now := cpuTime{time.Now(), s.CPU.Usage.Total / 1e9}
 	before, known := l.cpus[id]
 	if elapsed := now.at.Sub(before.at).Seconds(); known && elapsed > 0 && now.seconds >= before.seconds {
-		k.add("container_cpu_utilization_ratio", "Cores that a container uses", (now.seconds-before.seconds)/elapsed, of)
+		k.add(containerCores, "Cores that a container uses", (now.seconds-before.seconds)/elapsed, of)
 	}
 	l.cpus[id] = now
 	return nil

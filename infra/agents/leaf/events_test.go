@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,8 +152,8 @@ func TestAPolicyFiresByAnEvent(t *testing.T) {
 	require.Equal(t, machineID, found[0]["icos_host_id"])
 }
 
-// TestScoresOfWazuh asks a double of its API, made after the documentation of version 4.
-func TestScoresOfWazuh(t *testing.T) {
+// TestWhatWazuhFound asks doubles of its server and of its indexer, made after the documentation of version 4.
+func TestWhatWazuhFound(t *testing.T) {
 	t.Parallel()
 	root := host(t)
 	password := filepath.Join(root, "password")
@@ -184,19 +185,63 @@ func TestScoresOfWazuh(t *testing.T) {
 	t.Cleanup(server.Close)
 	authority := filepath.Join(root, "wazuh.pem")
 	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	secret := filepath.Join(root, "indexer")
+	require.NoError(t, os.WriteFile(secret, []byte("other"), 0o600))
+	var buckets atomic.Value
+	var searches atomic.Int64
+	buckets.Store(`{"key": "High", "doc_count": 12}, {"key": "Low", "doc_count": 3}, {"key": "-", "doc_count": 2}, {"key": "Untriaged", "doc_count": 1}`)
+	indexer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		searches.Add(1)
+		var search struct {
+			Query struct {
+				Bool struct {
+					Filter []struct{ Term map[string]string }
+				}
+			}
+			Aggs struct {
+				Severity struct {
+					Terms struct{ Field, Missing string }
+				}
+			}
+		}
+		user, pass, _ := r.BasicAuth()
+		ok := user == "reader" && pass == "other" && r.Method == http.MethodPost && r.URL.Path == "/wazuh-states-vulnerabilities-*/_search" &&
+			json.NewDecoder(r.Body).Decode(&search) == nil && len(search.Query.Bool.Filter) == 2 &&
+			search.Query.Bool.Filter[0].Term["agent.id"] == "002" && search.Query.Bool.Filter[1].Term["agent.name"] == "edge-1" &&
+			search.Aggs.Severity.Terms.Field == "vulnerability.severity"
+		if !ok {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"took": 3, "timed_out": false, "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0}, "hits": {"total": {"value": 18,
+			"relation": "eq"}, "max_score": null, "hits": []}, "aggregations": {"severity": {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 0, "buckets": [%s]}}}`, buckets.Load())
+	}))
+	t.Cleanup(indexer.Close)
 	o := options{
 		Root: root, Kubernetes: "off", Docker: "off", NodeExporter: "off", SCA: true,
 		WazuhURL: server.URL + "/", WazuhUser: "leaf", WazuhPassword: password, WazuhCA: authority,
+		WazuhIndexer: indexer.URL + "/", WazuhIndexerUser: "reader", WazuhIndexerPassword: secret,
 	}
 	l := open(t, o)
 	for range 2 { // the second time from memory
 		all := lines(l.text(t.Context()))
 		has(t, all, "tlum_leaf_errors", "0")
 		has(t, all, "SCA_score", "46", `agent_hostname="edge-1"`, `method="wazuh"`, `policy="cis_debian12"`)
+		for severity, count := range map[string]string{"Critical": "0", "High": "12", "Medium": "0", "Low": "3", "Untriaged": "3"} {
+			has(t, all, "vulnerabilities", count, `agent_hostname="edge-1"`, `severity="`+severity+`"`)
+		}
 		require.NotContains(t, strings.Join(all, "\n"), "self-assessment")
 		require.NotContains(t, strings.Join(all, "\n"), "sca_unix_audit")
-		server.Config.Handler = http.NotFoundHandler()
 	}
+	require.EqualValues(t, 1, searches.Load())
+	buckets.Store("")
+	text := string(open(t, o).text(t.Context()))
+	require.Contains(t, text, "SCA_score")
+	require.NotContains(t, text, "vulnerabilities{", "nobody looked yet")
+	o.WazuhIndexerPassword = password
+	all := lines(open(t, o).text(t.Context()))
+	has(t, all, "tlum_leaf_errors", "1")
+	has(t, all, "SCA_score", "46", `method="wazuh"`)
 	o.WazuhAgent = "other"
 	has(t, lines(open(t, o).text(t.Context())), "tlum_leaf_errors", "1")
 	o.WazuhCA = password

@@ -13,10 +13,12 @@ import (
 	"time"
 )
 
-// kube is the API server, asked about this node alone. nil = there is none.
+// kube is the API server, asked about this node alone, and the node's kubelet, if that is asked too. nil = there is none.
 type kube struct {
 	client               *http.Client
 	url, tokenFile, node string
+	kubelet              *http.Client
+	kubeletURL           string
 }
 
 // findKube returns the API server that the options name, if this is a pod, or "on" says so.
@@ -43,8 +45,15 @@ func findKube(o options) (*kube, error) {
 			return nil, fmt.Errorf("kubernetes: %s has no certificate", o.KubeCA)
 		}
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, MaxIdleConns: 2}
-	return &kube{&http.Client{Transport: transport, Timeout: 10 * time.Second}, strings.TrimRight(o.KubeURL, "/"), o.KubeToken, o.Node}, nil
+	client := func(c *tls.Config) *http.Client {
+		c.RootCAs, c.MinVersion = roots, tls.VersionTLS12
+		return &http.Client{Transport: &http.Transport{TLSClientConfig: c, MaxIdleConns: 2}, Timeout: 10 * time.Second}
+	}
+	return &kube{
+		client: client(&tls.Config{}), url: strings.TrimRight(o.KubeURL, "/"), tokenFile: o.KubeToken, node: o.Node,
+		kubelet:    client(&tls.Config{ServerName: o.Node, InsecureSkipVerify: o.KubeletSelfSigned}), //nolint:gosec // if somebody says so
+		kubeletURL: strings.TrimRight(o.KubeletURL, "/"),
+	}, nil
 }
 
 // cluster is what the API server says.
@@ -54,6 +63,20 @@ type cluster struct {
 	cordoned           bool
 	capacity           map[string]string
 	pods               []pod
+	usage              summary
+	noUsage            error // why the kubelet did not tell it
+}
+
+// summary is what the kubelet says of the pods that it runs.
+type summary struct {
+	Pods []struct {
+		PodRef     struct{ UID string }
+		Containers []struct {
+			Name   string
+			CPU    struct{ UsageNanoCores *float64 }
+			Memory struct{ WorkingSetBytes *float64 }
+		}
+	}
 }
 
 type pod struct {
@@ -98,9 +121,14 @@ func (q *kube) ask(ctx context.Context) (*cluster, error) {
 			return nil, err
 		}
 	}
-	return &cluster{
-		system.Metadata.UID, version.GitVersion, node.Metadata.Labels, node.Spec.Unschedulable, node.Status.Capacity, pods.Items,
-	}, nil
+	c := &cluster{
+		clusterID: system.Metadata.UID, version: version.GitVersion, nodeLabels: node.Metadata.Labels, cordoned: node.Spec.Unschedulable,
+		capacity: node.Status.Capacity, pods: pods.Items,
+	}
+	if q.kubeletURL != "" {
+		c.noUsage = getJSON(ctx, q.kubelet, q.kubeletURL+"/stats/summary", strings.TrimSpace(string(token)), &c.usage)
+	}
+	return c, nil
 }
 
 // phases are the states of tlum_workload_info by those of pods.
@@ -148,6 +176,26 @@ func (c *cluster) tell(k *look, node string) {
 		add("kube_pod_status_phase", labels{"phase": p.Status.Phase})
 		for _, c := range p.Spec.Containers {
 			add("kube_pod_container_info", labels{"container": c.Name})
+		}
+	}
+	c.tellUsage(k)
+}
+
+// tellUsage tells what containers use, as far as the kubelet knows: one that has just begun has no usage of cpu yet.
+func (c *cluster) tellUsage(k *look) {
+	if c.noUsage != nil {
+		k.failed("kubelet", c.noUsage)
+		return
+	}
+	for _, p := range c.usage.Pods {
+		for _, container := range p.Containers {
+			of := labels{"k8s_pod_uid": p.PodRef.UID, "k8s_container_name": container.Name}
+			if cores := container.CPU.UsageNanoCores; cores != nil {
+				k.add(containerCores, "Cores that a container uses", *cores/1e9, of)
+			}
+			if bytes := container.Memory.WorkingSetBytes; bytes != nil {
+				k.add(containerMemory, "Memory of a container", *bytes, of)
+			}
 		}
 	}
 }

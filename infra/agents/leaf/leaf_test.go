@@ -299,9 +299,18 @@ func TestACluster(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	l := open(t, options{
+	// As the kubelet answers, after the types of its API.
+	answer("/stats/summary", `{"node": {"nodeName": "edge-node-1", "cpu": {"usageNanoCores": 900000000}}, "pods": [{"podRef": {"name": "web-0",
+		"namespace": "shop", "uid": "u-1"}, "startTime": "2026-11-26T10:00:00Z", "containers": [{"name": "web", "startTime": "2026-11-26T10:00:00Z",
+		"cpu": {"time": "2026-11-26T10:01:00Z", "usageNanoCores": 250000000, "usageCoreNanoSeconds": 1}, "memory": {"usageBytes": 2000,
+		"workingSetBytes": 1500}}, {"name": "new", "cpu": {"usageCoreNanoSeconds": 1}}]}]}`)
+	kubelet := httptest.NewTLSServer(mux)
+	t.Cleanup(kubelet.Close)
+	o := options{
 		Root: root, Agent: "agent-1", Kubernetes: "on", Node: "edge-node-1", KubeURL: server.URL, KubeToken: token, Docker: "off", NodeExporter: "off",
-	})
+		KubeletURL: kubelet.URL, KubeletSelfSigned: true,
+	}
+	l := open(t, o)
 	all := lines(l.text(t.Context()))
 	has(t, all, "tlum_leaf_errors", "0")
 	has(t, all, "tlum_runtime_info", "1", `type="Kubernetes"`, `version="v1.34.1"`, `node_name="edge-node-1"`, `icos_host_name="93111014:edge-node-1"`)
@@ -313,9 +322,42 @@ func TestACluster(t *testing.T) {
 	has(t, all, "kube_pod_info", "1", `pod_ip="10.0.0.5"`, `uid="u-1"`)
 	has(t, all, "kube_pod_status_phase", "1", `phase="Running"`)
 	has(t, all, "kube_pod_container_info", "1", `container="web"`)
+	used := []string{`k8s_pod_uid="u-1"`, `k8s_container_name="web"`}
+	has(t, all, "container_cpu_utilization_ratio", "0.25", used...)
+	has(t, all, "container_memory_working_set_bytes", "1500", used...)
+	require.NotContains(t, strings.Join(all, "\n"), `k8s_container_name="new"`)
 
-	_, err := newLeaf(options{Kubernetes: "on", KubeToken: filepath.Join(root, "none")}, slog.Default())
+	engine := prometheustest.New(t)
+	receiver := http.NewServeMux()
+	receiver.Handle("/", engine.Handler())
+	receiver.Handle("POST /v1/metrics", engine.OTLPHandler())
+	prometheus := httptest.NewServer(receiver)
+	t.Cleanup(prometheus.Close)
+	o.OTLP, o.Orchestrator = prometheus.URL+"/v1/metrics", "kubernetes"
+	require.NoError(t, open(t, o).push(t.Context()))
+	p, err := collecting(t, prometheus.URL).Collect(t.Context(), time.Now())
+	require.NoError(t, err)
+	web := p.Taxonomy.Cluster["agent-1"].Node["edge-node-1"].Pod["u-1"].Container["web"]
+	require.InDelta(t, 0.25, web.CPUUsage.Or(0), 1e-9)
+	require.InDelta(t, 1500, web.ContainerMemory.Or(0), 1e-9)
+
+	o.KubeletSelfSigned = false
+	all = lines(open(t, o).text(t.Context()))
+	has(t, all, "tlum_leaf_errors", "1")
+	has(t, all, "kube_pod_container_info", "1", `container="web"`)
+	require.NotContains(t, strings.Join(all, "\n"), "container_memory_working_set_bytes{")
+
+	_, err = newLeaf(options{Kubernetes: "on", KubeToken: filepath.Join(root, "none")}, slog.Default())
 	require.Error(t, err)
+}
+
+// collecting makes the taxonomy of what a Prometheus has.
+func collecting(t *testing.T, address string) *collect.Collector {
+	t.Helper()
+	values := map[string]string{"PROMETHEUS_ADDRESS": address}
+	c, err := collect.Open(func(into any) error { return settings.Read(settings.Map(values), "", into) }, http.DefaultClient)
+	require.NoError(t, err)
+	return c
 }
 
 func TestQuantities(t *testing.T) {
@@ -392,9 +434,7 @@ func TestTheRealThing(t *testing.T) {
 	require.Eventually(t, func() bool { return pushes.Load() >= 3 && get() != "" }, time.Minute, 50*time.Millisecond, "%s", &log)
 	require.Contains(t, get(), "tlum_host_info{")
 
-	values := map[string]string{"PROMETHEUS_ADDRESS": server.URL}
-	collector, err := collect.Open(func(into any) error { return settings.Read(settings.Map(values), "", into) }, http.DefaultClient)
-	require.NoError(t, err)
+	collector := collecting(t, server.URL)
 	require.Eventually(t, func() bool {
 		p, err := collector.Collect(ctx, time.Now())
 		if err != nil {

@@ -22,6 +22,8 @@ type options struct {
 	Docker                           string
 	Kubernetes, Node                 string
 	KubeURL, KubeToken, KubeCA       string
+	KubeletURL                       string
+	KubeletSelfSigned                bool
 	Agent, AgentName, Orchestrator   string
 	Controller, Cluster, ClusterName string
 	Location, LabelsFile, Labels     string
@@ -30,6 +32,8 @@ type options struct {
 	SCA                              bool
 	WazuhURL, WazuhUser, WazuhAgent  string
 	WazuhPassword, WazuhCA           string
+	WazuhIndexer, WazuhIndexerUser   string
+	WazuhIndexerPassword             string
 	VNet, Tetragon                   string
 	Closed                           bool
 	OTLP, OTLPToken                  string
@@ -49,6 +53,8 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.KubeURL, "kube-url", "https://kubernetes.default.svc", "the API server")
 	f.StringVar(&o.KubeToken, "kube-token-file", serviceAccount+"token", "token for it")
 	f.StringVar(&o.KubeCA, "kube-ca-file", serviceAccount+"ca.crt", "certificate authority of it")
+	f.StringVar(&o.KubeletURL, "kubelet-url", "", "take from this node's kubelet what containers use, such as https://127.0.0.1:10250")
+	f.BoolVar(&o.KubeletSelfSigned, "kubelet-self-signed", false, "it has made its certificate itself, as kubeadm leaves it, so it is not checked")
 	f.StringVar(&o.Agent, "agent-id", "", "icos_agent_id: the agent that serves this node")
 	f.StringVar(&o.AgentName, "agent-name", "", "its name (default: its id)")
 	f.StringVar(&o.Orchestrator, "orchestrator", "", "ocm, nuvla, kubernetes or compose: says that the agent orchestrates this cluster")
@@ -65,8 +71,11 @@ func (o *options) flags(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&o.WazuhURL, "wazuh-url", "", "take the score from this Wazuh server instead, such as https://wazuh:55000")
 	f.StringVar(&o.WazuhUser, "wazuh-user", "", "user of its API")
 	f.StringVar(&o.WazuhPassword, "wazuh-password-file", "", "the password")
-	f.StringVar(&o.WazuhCA, "wazuh-ca-file", "", "certificate authority of it (default: those of the system)")
+	f.StringVar(&o.WazuhCA, "wazuh-ca-file", "", "certificate authority of it and of its indexer (default: those of the system)")
 	f.StringVar(&o.WazuhAgent, "wazuh-agent", "", "name of this host's agent there (default: the host's name)")
+	f.StringVar(&o.WazuhIndexer, "wazuh-indexer-url", "", "and vulnerabilities from the server's indexer, such as https://wazuh:9200")
+	f.StringVar(&o.WazuhIndexerUser, "wazuh-indexer-user", "", "user of the indexer, who may read wazuh-states-vulnerabilities-*")
+	f.StringVar(&o.WazuhIndexerPassword, "wazuh-indexer-password-file", "", "the password")
 	f.StringVar(&o.VNet, "vnet-certificate", "", "certificate of this cluster as a peer of ClusterLink")
 	f.StringVar(&o.Tetragon, "tetragon", "", "file to which Tetragon exports events as JSON, which are counted")
 	f.BoolVar(&o.Closed, "closed", false, "tell that this host takes no new work, such as one without an agent")

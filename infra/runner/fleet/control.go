@@ -59,32 +59,47 @@ func (f *Fleet) setCut(cluster string, cut bool) error {
 //	compss:TASK      COMPSs tasks of that signature that wait at each component there: 40, or 40@60 for 60 s each
 //	event:NAME       security events of that name counted in each container there: 3, or 3@critical
 func (f *Fleet) Set(node string, values map[string]string) error {
-	c, n, err := f.findNode(node)
-	if err != nil {
-		return err
-	}
-	var faults problem.Faults
-	var changes []func(*nodeState)
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		change, fault := setting(key, values[key])
-		if isComponent(key) {
-			fault = "is about a component; name no node with it"
+	return f.SetAll(map[string]map[string]string{node: values})
+}
+
+// SetAll is Set for several nodes at once, of which none is changed if one cannot be.
+func (f *Fleet) SetAll(nodes map[string]map[string]string) error {
+	changes := map[string][]func(*nodeState){}
+	for node, values := range nodes {
+		c, n, err := f.findNode(node)
+		if err != nil {
+			return err
 		}
-		if fault != "" {
-			faults.Add("set."+key, 0, "%s", fault)
-			continue
+		var faults problem.Faults
+		key := c.Name + "/" + n.Name
+		for _, setting := range slices.Sorted(maps.Keys(values)) {
+			change, fault := nodeSetting(setting, values[setting])
+			if fault != "" {
+				faults.Add("set."+setting, 0, "%s", fault)
+				continue
+			}
+			changes[key] = append(changes[key], change)
 		}
-		changes = append(changes, change)
+		if err := faults.Err("the settings are not valid"); err != nil {
+			return err
+		}
+		f.log.Info("fleet changed", "cluster", c.Name, "node", n.Name, "set", values)
 	}
-	if err := faults.Err("the settings are not valid"); err != nil {
-		return err
-	}
-	f.log.Info("fleet changed", "cluster", c.Name, "node", n.Name, "set", values)
 	return f.change(func() {
-		for _, change := range changes {
-			change(f.state.Nodes[c.Name+"/"+n.Name])
+		for key, all := range changes {
+			for _, change := range all {
+				change(f.state.Nodes[key])
+			}
 		}
 	})
+}
+
+// nodeSetting is setting of what a node has.
+func nodeSetting(key, value string) (change func(*nodeState), fault string) {
+	if isComponent(key) {
+		return nil, "is about a component; name no node with it"
+	}
+	return setting(key, value)
 }
 
 const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY, telemetry, compss:TASK, event:NAME and, " +

@@ -29,7 +29,8 @@ const Lifetime = time.Hour
 type Client struct {
 	ID      string // client_id, and the subject of its tokens
 	Roles   []auth.Role
-	AgentID string // claim "icos_agent_id": binds the token to one agent; empty for none
+	AgentID string            // claim "icos_agent_id": binds the token to one agent; empty for none
+	Claims  map[string]string // further claims, such as the label that a gateway of telemetry puts on what the client sends
 
 	through string // the client by which a person signed in; empty for a machine
 }

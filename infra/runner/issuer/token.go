@@ -10,15 +10,19 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads. The default
-// audience is Littoral.
+// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads and those of the
+// client. The default audience is Littoral.
 func (i *Issuer) sign(c Client, audiences []string) (string, time.Time, error) {
 	if len(audiences) == 0 {
 		audiences = []string{i.options.Audience}
 	}
 	now := i.options.Now()
 	expires := now.Add(Lifetime)
-	private := map[string]any{"roles": c.Roles}
+	private := map[string]any{}
+	for name, value := range c.Claims {
+		private[name] = value
+	}
+	private["roles"] = c.Roles
 	if c.AgentID != "" {
 		private["icos_agent_id"] = c.AgentID
 	}

@@ -61,9 +61,10 @@ func Run(ctx context.Context, db *store.DB, text string, parameters map[string]j
 	return answer, explain(err, b)
 }
 
-// run reads the rows. The statement is not prepared: there is another one for each query, and a connection keeps few.
+// run reads the rows. The statement is not prepared: there is another one for each query, and a connection keeps few. Postgres says
+// of what type its parameters are, since in an image nobody else knows it of a list (.ko.yaml).
 func (s *Statement) run(ctx context.Context, tx *store.Tx) (*Answer, error) {
-	rows, err := tx.Query(ctx, s.SQL, append([]any{pgx.QueryExecModeExec}, s.Args...)...)
+	rows, err := tx.Query(ctx, s.SQL, append([]any{pgx.QueryExecModeDescribeExec}, s.Args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 var LockOrder = []string{
 	"inbox", "archive", "topology", "idempotency key", "application name", "swm_objects", "policy", "policies", "policy_alerts", "policy_actions", "handovers", "claims",
 	"actions", "placement", "channel_replans", "vlink_provider", "nodes", "bound_agents", "cordons", "applications", "jobs", "node_reservations", "link_sides", "revisions", "policy_events", "reaction_times", "rule_files", "history",
-	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "node_costs", "network_topologies", "channels", "network_reservations", "link_measurements", "alto_streams", "mec_access_points", "mec_users", "mec_subscriptions", "dead_letters", "exported_applications", "exported_components",
+	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "node_costs", "network_topologies", "channels", "channel_ends", "network_reservations", "addresses", "ipams", "link_measurements", "alto_streams", "mec_access_points", "mec_users", "mec_subscriptions", "dead_letters", "exported_applications", "exported_components",
 	"pdlc_pipelines", "model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "pdlc_profiles", "pdlc_nodes", "pdlc_scores", "pdlc_agents", "pdlc_recommendations", "pdlc_federations", "pdlc_updates", "metadata", "mdm_entities", "mdm_relations", "mdm_tombstones", "mdm_versions", "mdm_connectors", "mdm_schemas", "bus", "bus_values",
 	"bus_forgotten", "bus_sinks", "subscriptions", "outbox",
 }

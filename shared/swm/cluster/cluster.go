@@ -91,7 +91,7 @@ func (c *Cluster) Keys(ctx context.Context, kinds ...groups.Kind) ([]groups.Key,
 	var all []groups.Key
 	for _, kind := range kinds {
 		err := kube.Each(ctx, c.of(string(kind), metav1.NamespaceAll), "", func(u *unstructured.Unstructured) {
-			all = append(all, groups.Key{Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName()})
+			all = append(all, groups.InCluster(kind, u.GetNamespace(), u.GetName()))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("list the objects of kind %s: %w", kind, err)

@@ -62,6 +62,15 @@ type Key struct {
 	Namespace, Name string
 }
 
+// InCluster names an object of a cluster. A NetworkEndpoint is in no namespace there, and in "default" here, as events about such
+// objects are.
+func InCluster(kind Kind, namespace, name string) Key {
+	if kind == NetworkEndpoint {
+		namespace = "default"
+	}
+	return Key{kind, namespace, name}
+}
+
 // String is "Kind namespace/name".
 func (k Key) String() string { return fmt.Sprintf("%s %s/%s", k.Kind, k.Namespace, k.Name) }
 

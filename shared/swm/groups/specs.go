@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/swm/ipam"
 	"github.com/littoral-project/littoral/shared/swm/topologies"
 )
 
@@ -118,12 +121,36 @@ type EndpointSpec struct {
 }
 
 func (s *EndpointSpec) check(_ *Object, faults *problem.Faults) {
-	if s.NodeName == "" {
-		faults.Add("spec.nodeName", 0, "is missing")
+	if s.NodeName == "" || len(s.NodeName) > longestName {
+		faults.Add("spec.nodeName", 0, "is to name a node")
 	}
+	has := map[string]bool{}
 	for i, n := range s.NetworkInterfaces {
-		if n.Name == "" {
-			faults.Add(fmt.Sprintf("spec.networkInterfaces[%d].name", i), 0, "is missing")
+		path := fmt.Sprintf("spec.networkInterfaces[%d]", i)
+		switch {
+		case n.Name == "":
+			faults.Add(path+".name", 0, "is missing")
+		case has[n.Name]:
+			faults.Add(path+".name", 0, "is that of another interface too")
+		}
+		has[n.Name] = true
+		if n.MACAddress != "" {
+			if _, err := net.ParseMAC(n.MACAddress); err != nil {
+				faults.Add(path+".macAddress", 0, "%q is no hardware address", problem.Brief(n.MACAddress, 60))
+			}
+		}
+		if at, err := netip.ParseAddr(n.IPv4Address); n.IPv4Address != "" && (err != nil || !at.Is4()) {
+			faults.Add(path+".ipv4Address", 0, "%q is no address of IPv4", problem.Brief(n.IPv4Address, 60))
+		}
+		for k, a := range n.AlternateAddresses {
+			if _, err := netip.ParseAddr(a); err != nil {
+				faults.Add(fmt.Sprintf("%s.alternateAddresses[%d]", path, k), 0, "%q is no address", problem.Brief(a, 60))
+			}
+		}
+	}
+	for of, name := range s.MappedNetworkInterfaces {
+		if !has[name] {
+			faults.Add("spec.mappedNetworkInterfaces."+problem.Brief(of, 60), 0, "%q is none of the interfaces", problem.Brief(name, 60))
 		}
 	}
 }
@@ -194,8 +221,8 @@ type IpamSpec struct {
 }
 
 func (s *IpamSpec) check(_ *Object, faults *problem.Faults) {
-	if s.NumberOfAddresses < 1 || s.NumberOfAddresses > 1<<32 {
-		faults.Add("spec.numberOfAddresses", 0, "is to be at least 1")
+	if s.NumberOfAddresses < 1 || s.NumberOfAddresses > ipam.Most {
+		faults.Add("spec.numberOfAddresses", 0, "is to be from 1 to %d", int64(ipam.Most))
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/swm/ipam"
 )
 
-// Settings are what an application needs that a group does not say.
+// Settings are what an application needs that a group does not say, and the ranges that Ipams take addresses from.
 type Settings struct {
 	LostAfter time.Duration
 	Caller    string
+	Ranges    ipam.Ranges
 }
 
 // Stored is an object as it is stored.
@@ -180,15 +182,21 @@ func Put(ctx context.Context, tx *store.Tx, o *Object, s Settings) error {
 	if err != nil && problem.KindOf(err) != problem.NotFound {
 		return err
 	}
-	if before != nil && before.UID == o.UID && before.same(o) {
+	known := before != nil && before.UID == o.UID && before.same(o)
+	if !known {
+		text, err := json.Marshal(o.document)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, upsert, o.Kind, o.Namespace, o.Name, o.MemberOf, text, o.UID); err != nil {
+			return fmt.Errorf("store the object: %w", err)
+		}
+	}
+	if wanted, is := o.Spec.(*IpamSpec); is { // a known one may wait for ranges that were set since
+		return ipam.Reserve(ctx, tx, s.Ranges, o.Namespace, o.Name, wanted.NumberOfAddresses)
+	}
+	if known {
 		return nil
-	}
-	text, err := json.Marshal(o.document)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, upsert, o.Kind, o.Namespace, o.Name, o.MemberOf, text, o.UID); err != nil {
-		return fmt.Errorf("store the object: %w", err)
 	}
 	if before != nil && before.MemberOf != o.MemberOf {
 		if err := follow(ctx, tx, before.Key, before.MemberOf, s); err != nil {
@@ -216,8 +224,11 @@ func Delete(ctx context.Context, tx *store.Tx, k Key, s Settings) error {
 	if _, err := tx.Exec(ctx, remove, k.Kind, k.Namespace, k.Name); err != nil {
 		return fmt.Errorf("delete the object: %w", err)
 	}
-	if k.Kind == ApplicationGroup && before.Application != nil {
+	switch {
+	case k.Kind == ApplicationGroup && before.Application != nil:
 		return end(ctx, tx, *before.Application)
+	case k.Kind == Ipam:
+		return ipam.Release(ctx, tx, s.Ranges, k.Namespace, k.Name)
 	}
 	return follow(ctx, tx, k, before.MemberOf, s)
 }

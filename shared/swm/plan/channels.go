@@ -39,6 +39,7 @@ type Channel struct {
 	Port     int      `json:"targetPort,omitempty"`
 	Frame    int64    `json:"framesize,omitempty"` // bytes
 	Interval int64    `json:"sendInterval,omitempty"`
+	Ends     Ends     `json:"cniMetadata,omitzero"`
 	from, to *job.Job // nil without one
 }
 
@@ -86,6 +87,9 @@ func Channels(a *application.Application, app *appmodel.Application, ways []chan
 	slices.SortStableFunc(out, func(a, b Channel) int { return cmp.Compare(a.Position, b.Position) })
 	return out
 }
+
+// works reports whether it carries something, be it less well than promised.
+func (c *Channel) works() bool { return c.Status == Running || c.Status == OutOfQoS }
 
 // state follows from what is stored of both ends and of the network.
 func (c *Channel) state(a *application.Application, broken qos.Broken) (State, string) {

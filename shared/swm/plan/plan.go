@@ -17,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/channels"
 	"github.com/littoral-project/littoral/shared/swm/costs"
+	"github.com/littoral-project/littoral/shared/swm/endpoints"
 	"github.com/littoral-project/littoral/shared/swm/qos"
 )
 
@@ -26,6 +27,10 @@ const (
 	DeletePod     = 1
 	CreateChannel = 2
 	DeleteChannel = 3
+
+	CreateEndpoint      = 4
+	DeleteEndpoint      = 5
+	ReconfigureEndpoint = 6
 )
 
 // Phases of a plan.
@@ -112,8 +117,8 @@ type Cluster struct {
 // Action is one that the plan asks for.
 type Action struct {
 	Action int    `json:"action"`
-	Object string `json:"object"`
-	Param  string `json:"param,omitempty"` // the node of a pod, the way of a channel
+	Object string `json:"object"`          // the pod, the channel, or the node of an endpoint
+	Param  string `json:"param,omitempty"` // the node of a pod, the way of a channel, the network and interface of an endpoint
 }
 
 // Info is what became of an action.
@@ -141,11 +146,25 @@ func Of(ctx context.Context, q store.Querier, id uuid.UUID) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	broken, err := qos.Read(ctx, q)
+	now, err := read(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return of(ctx, q, a, broken)
+	return of(ctx, q, a, now)
+}
+
+// networks are what is known of them for all applications.
+type networks struct {
+	broken     qos.Broken
+	interfaces map[endpoints.At]endpoints.Interface
+}
+
+func read(ctx context.Context, q store.Querier) (now networks, err error) {
+	if now.broken, err = qos.Read(ctx, q); err != nil {
+		return now, err
+	}
+	now.interfaces, err = endpoints.Read(ctx, q)
+	return now, err
 }
 
 // All reads the channels of all applications that have some.
@@ -154,7 +173,7 @@ func All(ctx context.Context, q store.Querier) ([]Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	broken, err := qos.Read(ctx, q)
+	now, err := read(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +189,7 @@ func All(ctx context.Context, q store.Querier) ([]Channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := of(ctx, q, a, broken)
+		p, err := of(ctx, q, a, now)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +198,7 @@ func All(ctx context.Context, q store.Querier) ([]Channel, error) {
 	return out, nil
 }
 
-func of(ctx context.Context, q store.Querier, a *application.Application, broken qos.Broken) (*Planned, error) {
+func of(ctx context.Context, q store.Querier, a *application.Application, now networks) (*Planned, error) {
 	app, err := a.Parsed()
 	if err != nil {
 		return nil, err
@@ -192,8 +211,16 @@ func of(ctx context.Context, q store.Querier, a *application.Application, broken
 	if err != nil {
 		return nil, err
 	}
-	p := &Planned{Application: a, Channels: Channels(a, app, ways, broken)}
+	kept, err := endpoints.Of(ctx, q, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planned{Application: a, Channels: Channels(a, app, ways, now.broken)}
+	for i := range p.Channels {
+		p.Channels[i].Ends = endsOf(&p.Channels[i], now.interfaces)
+	}
 	p.Plan = planOf(a, p.Channels, known)
+	p.Plan.Status.endpoints(a, p.Channels, now.interfaces, kept)
 	return p, nil
 }
 
@@ -201,17 +228,12 @@ func planOf(a *application.Application, all []Channel, known []costs.Cost) Assig
 	p := AssignmentPlan{Status: Status{Phase: Idle, ClusterNames: map[string]Cluster{}, Reply: Reply{Feasible: true}}}
 	s := &p.Status
 	group := App{ID: a.Name}
-	open := false
-	do := func(x Action, i Info) {
-		s.Actions, s.ActionInfo = append(s.Actions, x), append(s.ActionInfo, i)
-		open = open || !i.Done
-	}
 	where := sha256.New()
 	for _, j := range a.Jobs {
 		name := job.ReplicaName(j.Component, j.Replica)
 		if !j.Live() {
 			if !j.Gone() && j.Placed() {
-				do(Action{DeletePod, name, j.Node}, Info{Error: fault(j)})
+				s.do(Action{DeletePod, name, j.Node}, Info{Error: fault(j)})
 			}
 			continue
 		}
@@ -226,7 +248,7 @@ func planOf(a *application.Application, all []Channel, known []costs.Cost) Assig
 		s.SolverCalled = true
 		s.ClusterNames[j.Cluster] = Cluster{Name: j.Cluster}
 		fmt.Fprintln(where, name, j.Target)
-		do(Action{CreatePod, name, j.Node}, Info{Done: j.Available(), Error: fault(j)})
+		s.do(Action{CreatePod, name, j.Node}, Info{Done: j.Available(), Error: fault(j)})
 	}
 	p.Spec.QoSModel.AppGroup.Applications = []App{group}
 	p.Spec.QoSModel.Recommendations = known
@@ -236,22 +258,27 @@ func planOf(a *application.Application, all []Channel, known []costs.Cost) Assig
 		})
 		fmt.Fprintln(where, c.Name, c.Source, c.Target, c.Network, c.Path)
 		if way := c.way(); way != "" {
-			info := Info{Done: c.Status == Running || c.Status == OutOfQoS}
+			info := Info{Done: c.works()}
 			if c.Status == OutOfQoS {
 				info.Error = c.Reason
 			}
-			do(Action{CreateChannel, c.Name, way}, info)
+			s.do(Action{CreateChannel, c.Name, way}, info)
 		}
 		if c.Status == Rejected {
 			s.Reply.Errors = append(s.Reply.Errors, c.Name+": "+c.Reason)
 		}
 	}
-	if s.Phase == Idle && open {
-		s.Phase = Scheduling
-	}
 	model := sha256.Sum256([]byte(strconv.FormatInt(a.Version, 10) + "\n" + a.Descriptor + costsText(known)))
 	s.ModelHash, s.SolveHash = hex.EncodeToString(model[:16]), hex.EncodeToString(where.Sum(nil)[:16])
 	return p
+}
+
+// do adds an action.
+func (s *Status) do(a Action, i Info) {
+	s.Actions, s.ActionInfo = append(s.Actions, a), append(s.ActionInfo, i)
+	if s.Phase == Idle && !i.Done {
+		s.Phase = Scheduling
+	}
 }
 
 func costsText(known []costs.Cost) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/groups"
+	"github.com/littoral-project/littoral/shared/swm/ipam"
 )
 
 // Name is that of the AssignmentPlan of a group.
@@ -68,6 +69,8 @@ func StatusOf(ctx context.Context, q store.Querier, s *groups.Stored) (any, erro
 			return nil, err
 		}
 		return p.Member(s.Name), nil
+	case groups.Ipam:
+		return ipam.Of(ctx, q, s.Namespace, s.Name)
 	}
 	return nil, nil
 }

@@ -61,6 +61,24 @@ type channelStatus struct {
 	Status  plan.State `json:"status"`
 	Reason  string     `json:"reason"`
 	Latency int64      `json:"latency"` // ns
+
+	CNIMetadata map[string]any `json:"cniMetadata"`
+}
+
+// metadata is what is known of the ends of a channel. It is merged with what was written before, so what is no longer known is null.
+func metadata(e plan.Ends) map[string]any {
+	if e == (plan.Ends{}) {
+		return nil
+	}
+	out := map[string]any{}
+	for key, v := range map[string]string{
+		"sourceip": e.SourceIP, "targetip": e.TargetIP, "sourceInterface": e.SourceInterface, "targetInterface": e.TargetInterface,
+	} {
+		if out[key] = nil; v != "" {
+			out[key] = v
+		}
+	}
+	return out
 }
 
 // All writes everything that is an object of Kubernetes.
@@ -154,7 +172,7 @@ func write(ctx context.Context, c Cluster, owner Owner, namespace, group string,
 			spec.ChannelPath = &channelPath{ch.Path, namespace}
 			own[groups.LabelNetwork] = objectName(ch.Network)
 		}
-		status := channelStatus{ch.Status, ch.Reason, int64(ch.Latency)}
+		status := channelStatus{ch.Status, ch.Reason, int64(ch.Latency), metadata(ch.Ends)}
 		if err := c.Write(ctx, Object{"Channel", namespace, name, own, owner, spec, status}); err != nil {
 			return err
 		}

@@ -12,15 +12,20 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/swm/groups"
+	"github.com/littoral-project/littoral/shared/swm/ipam"
 	"github.com/littoral-project/littoral/shared/swm/plan"
 )
 
 // Options are the settings of whatever hands in objects.
-type Options struct{ application.Settings }
+type Options struct {
+	application.Settings
+
+	Ranges ipam.Ranges `envconfig:"IPAM_RANGES"`
+}
 
 // Of are those of an application of the caller.
 func (o Options) Of(ctx context.Context) groups.Settings {
-	return groups.Settings{LostAfter: o.LostAfter, Caller: auth.From(ctx).Subject}
+	return groups.Settings{LostAfter: o.LostAfter, Caller: auth.From(ctx).Subject, Ranges: o.Ranges}
 }
 
 // Key returns the object that the path names. The error is NotFound.

@@ -3,9 +3,11 @@ package collect
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -25,39 +27,99 @@ func (b *builder) foundAgain(t *topology.Taxonomy) bool {
 	return !b.leftOut && len(t.Cluster) == len(b.clusters) && nodes == len(b.hosts)
 }
 
-// recall makes the clusters and hosts that are stored, as identify has made them, and returns where each is listed.
+// recall makes the hosts that were read of what is stored, as identify has made them, and returns where each is listed.
 func (b *builder) recall(before *topology.KnownNodes) (all []place) {
-	for key, stored := range before.Cluster {
-		c := &cluster{key: key, uuid: stored.UUID, agent: stored.AgentID}
-		b.addCluster(c)
-		for node, n := range stored.Node {
+	b.hosts, b.hostBy, b.nodeBy = nil, index[host]{}, index[host]{}
+	for _, c := range b.clusters {
+		for node, n := range before.Cluster[c.key].Node {
 			by := n.Identity
 			h := &host{
 				in: c, id: n.UUID, name: by.HostName, controller: by.Controller, ip: by.IP, hostname: by.Hostname, of: by.Cluster,
 				seen: n.LastSeen, Node: n,
 			}
 			b.addHost(h)
-			all = append(all, place{host: h, cluster: key, node: node})
+			all = append(all, place{host: h, cluster: c.key, node: node})
 		}
 	}
-	slices.SortFunc(b.clusters, func(a, b *cluster) int { return cmp.Compare(a.key, b.key) })
 	b.nameNodes()
 	return all
 }
 
+// recallClusters makes the clusters that are stored, as identify has made them.
+func (b *builder) recallClusters(before *topology.KnownNodes) {
+	for key, stored := range before.Cluster {
+		b.addCluster(&cluster{key: key, uuid: stored.UUID, agent: stored.AgentID})
+	}
+	slices.SortFunc(b.clusters, func(a, b *cluster) int { return cmp.Compare(a.key, b.key) })
+}
+
+// called are the nodes that the glance names, with all others that the same labels name.
+func (l *pass) called(g *glance) (c topology.Called) {
+	c.Series = slices.Collect(maps.Keys(g.ask))
+	clusters, ids, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for name, samples := range g.changed {
+		for _, s := range samples {
+			switch findBy(name) {
+			case byScanner:
+				names[s.Labels["agent_hostname"]] = true
+			case byNode:
+				names[s.Labels["node"]] = true
+			case byItsCluster:
+				if in := l.b.clusterOf(s.Labels); in != nil {
+					clusters[in.key] = true
+				}
+			case byItsHost:
+				ids[s.Labels[label.Host]], names[s.Labels[label.HostName]] = true, true
+			}
+		}
+	}
+	c.Clusters, c.IDs, c.Names = words(clusters), words(ids), words(names)
+	return c
+}
+
+// alike are all nodes that a series may be taken for that is about one of these.
+func alike(places []place) topology.Called {
+	ids, names := map[string]bool{}, map[string]bool{}
+	for _, p := range places {
+		ids[p.id] = true
+		for _, name := range []string{p.Name, p.node, p.name, p.hostname} {
+			names[name] = true
+		}
+	}
+	return topology.Called{Clusters: []string{}, Series: []int64{}, IDs: words(ids), Names: words(names)}
+}
+
+func words(all map[string]bool) []string {
+	delete(all, "") // nothing is called so
+	return slices.AppendSeq([]string{}, maps.Keys(all))
+}
+
 // again asks about the nodes that the glance names, where there are those that were there before, and stores them. ok is
-// false if these are too many for that.
+// false if these are too many for that. Of the other nodes it reads only those that a series could be taken for as well.
 func (l *pass) again(ctx context.Context, db *store.DB, g *glance) (changed, ok bool, err error) {
-	all := l.b.recall(l.before)
-	named := l.named(g)
-	places := slices.DeleteFunc(all, func(p place) bool { return !g.ask[p.Series] && !named[p.host] })
-	if len(places) > chunk {
+	if len(g.ask) > chunk {
 		return false, false, nil
 	}
-	keys := make([][2]string, len(places))
-	for i, p := range places {
-		keys[i] = [2]string{p.cluster, p.node}
+	l.b.recallClusters(l.before)
+	if err := l.before.Read(ctx, db, l.called(g)); err != nil {
+		return false, false, err
 	}
+	found := l.b.recall(l.before)
+	named := l.named(g)
+	found = slices.DeleteFunc(found, func(p place) bool { return !g.ask[p.Series] && !named[p.host] })
+	if len(found) > chunk {
+		return false, false, nil
+	}
+	keys := make([][2]string, len(found))
+	wanted := make(map[[2]string]bool, len(found))
+	for i, p := range found {
+		keys[i] = [2]string{p.cluster, p.node}
+		wanted[keys[i]] = true
+	}
+	if err := l.before.Read(ctx, db, alike(found)); err != nil {
+		return false, false, err
+	}
+	places := slices.DeleteFunc(l.b.recall(l.before), func(p place) bool { return !wanted[[2]string{p.cluster, p.node}] })
 	if err := l.before.Load(ctx, db, keys); err != nil {
 		return false, false, err
 	}

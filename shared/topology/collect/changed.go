@@ -66,7 +66,7 @@ func (c *Collector) glance(ctx context.Context, o *topology.Outline, now time.Ti
 	g := &glance{ask: map[int64]bool{}}
 	answered := make(chan bool, 1)
 	go func() {
-		changed, ok := c.changes(ctx, now.Sub(o.At)+late, now)
+		changed, ok := c.changes(ctx, now.Sub(o.At), now)
 		g.changed = changed
 		answered <- ok
 	}()
@@ -177,43 +177,65 @@ func (g *glance) move(n *topology.Outlined, cpu, free float64) {
 // time ago.
 type probe struct {
 	name string
-	// hints are counts, which cost telemetry little. Nothing has changed unless one of the first two differs from the other
-	// two, or from nothing.
-	now, lived, then, moved string
-	// changed are all series that are there now or were then, but for those that are equal. It costs several times as much.
+	// hints are counts, which cost telemetry little. Nothing has changed unless the first two differ from each other or from
+	// the series that lived meanwhile, or a value has moved. Those whose values may move are counted once for both, as of moving.
+	now, then, lived, moved string
+	// changed are all series that are there now or were at one of two former times, but for those that are equal at all three. It
+	// costs several times as much.
 	changed string
 }
 
 // hinted reports whether something may have changed, given the hints of all probes.
 func (p *probe) hinted(answers map[string]telemetry.Answer) bool {
-	count := func(query string) float64 {
+	count := func(query string) (all, moved float64) {
 		for _, s := range answers[query].Samples {
-			return s.Value
+			all += s.Value
+			if s.Labels[moves] != still {
+				moved += s.Value
+			}
 		}
-		return 0
+		return all, moved
 	}
-	now := count(p.now)
-	return now != count(p.then) || now != count(p.lived) || count(p.moved) > 0
+	now, _ := count(p.now)
+	then, _ := count(p.then)
+	lived, _ := count(p.lived)
+	_, moved := count(p.moved)
+	return now != then || now != lived || moved > 0
 }
 
-// probes are about what has changed since so long ago.
-func probes(ago time.Duration) []probe {
-	then := fmt.Sprintf(" offset %ds", seconds(ago))
+// moving counts the series whose values have moved and the others, by a label, so that telemetry reads them once.
+func moving(selector, over string) string {
+	return `count_values("` + moves + `", clamp_max(changes(` + selector + over + `), 1))`
+}
+
+const (
+	moves = "littoral_moves"
+	still = "0"
+)
+
+// probes are about what has changed since so long ago, or since the last look, which is later: a value that was another one at that time
+// only has changed too.
+func probes(ago, look time.Duration) []probe {
+	then, last := fmt.Sprintf(" offset %ds", seconds(ago)), fmt.Sprintf(" offset %ds", seconds(look))
 	recent, longer := fmt.Sprintf("[%ds]", seconds(ago)), fmt.Sprintf("[%ds]", seconds(ago+scraped))
-	build := func(name, selector, moved, equal string, at func(offset string) string) probe {
+	lived := func(selector string) string { return "count(present_over_time(" + selector + recent + "))" }
+	build := func(name, selector, lived, moved, equal string, at func(offset string) string) probe {
 		return probe{
 			name: name, now: "count(" + selector + ")", then: "count(" + selector + then + ")",
-			lived: "count(present_over_time(" + selector + recent + "))", moved: moved,
-			changed: fmt.Sprintf("(%[1]s or %[2]s) unless (%[3]s)", at(""), at(then), fmt.Sprintf(equal, at(""), at(then))),
+			lived: lived, moved: moved,
+			changed: fmt.Sprintf("(%s or %s or %s) unless (%s and %s)", at(""), at(last), at(then),
+				fmt.Sprintf(equal, at(""), at(last)), fmt.Sprintf(equal, at(""), at(then))),
 		}
 	}
 	var all []probe
 	add := func(valued bool, name string, matchers ...string) {
-		selector, moved := of(name, matchers...), ""
+		selector := of(name, matchers...)
+		alive, moved := lived(selector), ""
 		if valued {
-			moved = "count(changes(" + selector + longer + ") > 0)"
+			moved = moving(selector, longer)
+			alive = moved
 		}
-		all = append(all, build(name, selector, moved, "%s == %s", func(offset string) string { return selector + offset }))
+		all = append(all, build(name, selector, alive, moved, "%s == %s", func(offset string) string { return selector + offset }))
 	}
 	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet, qLabels, qPod, qContainer, qWorkload} {
 		add(false, name)
@@ -226,17 +248,19 @@ func probes(ago time.Duration) []probe {
 		add(true, name, ofMachines)
 	}
 	idle := of(qCPUSeconds, onlyIdle)
-	all = append(all, build(qCPUs, idle, "", "%s == %s", func(offset string) string {
+	all = append(all, build(qCPUs, idle, lived(idle), "", "%s == %s", func(offset string) string {
 		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s%s)", byHost, idle, offset))
 	}))
 
 	// Of these what matters is how far they have moved.
 	for _, name := range []string{qForecastCPU, qForecastMem} {
-		all = append(all, build(name, name, "count(abs("+name+" - "+name+then+") >= 1)", "abs(%s - %s) < 1",
+		moved := fmt.Sprintf("count(abs(%[1]s - %[1]s%[2]s) >= 1 or abs(%[1]s - %[1]s%[3]s) >= 1)", name, last, then)
+		all = append(all, build(name, name, lived(name), moved, "abs(%s - %s) < 1",
 			func(offset string) string { return perHost("max", name+offset) }))
 	}
 	power := func(offset string) string { return "irate(" + qEnergy + rateWindow + offset + ")" }
-	all = append(all, build(qPower, qEnergy, fmt.Sprintf("count(abs(%s / %s - 1) > 0.02)", power(""), power(then)),
+	moved := fmt.Sprintf("count(abs(%[1]s / %[2]s - 1) > 0.02 or abs(%[1]s / %[3]s - 1) > 0.02)", power(""), power(last), power(then))
+	all = append(all, build(qPower, qEnergy, lived(qEnergy), moved,
 		"abs(%[1]s - %[2]s) <= 0.02 * %[1]s", func(offset string) string { return perHost("sum", power(offset)) }))
 	return all
 }
@@ -244,9 +268,9 @@ func probes(ago time.Duration) []probe {
 // scraped is the longest time between two samples of a series with which a change of its value is noticed at once.
 const scraped = time.Minute
 
-// changes asks which series have changed. ok is false if that cannot be answered.
-func (c *Collector) changes(ctx context.Context, ago time.Duration, at time.Time) (all map[string][]telemetry.Sample, ok bool) {
-	asked := probes(ago)
+// changes asks which series have changed since the last look, so long ago. ok is false if that cannot be answered.
+func (c *Collector) changes(ctx context.Context, look time.Duration, at time.Time) (all map[string][]telemetry.Sample, ok bool) {
+	asked := probes(look+late, look)
 	hints, changed := map[string]string{}, map[string]string{}
 	for _, p := range asked {
 		for _, query := range []string{p.now, p.lived, p.then, p.moved} {

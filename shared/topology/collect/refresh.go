@@ -73,6 +73,9 @@ func (c *Collector) refresh(
 			return changed, err
 		}
 	}
+	if err := before.ReadAll(ctx, db); err != nil {
+		return false, err
+	}
 	asked := identifying(c.config.StaleAfter, c.config.Lookback)
 	if g != nil {
 		asked = identifyingSince(now.Sub(o.At), c.config.StaleAfter, c.config.Lookback)
@@ -270,28 +273,50 @@ func (l *pass) named(g *glance) map[*host]bool {
 	scanned := l.b.scanned()
 	for name, samples := range g.changed {
 		for _, s := range samples {
-			var h *host
-			switch name {
-			case qScore, qVulnerable:
-				h = scanned.find(s.Labels)
-			case qCapacity, qUnschedulable, qPod:
-				h = l.b.nodeOf(s.Labels)
-			case qOrch, qAgent, qVnet:
-			case qPhase, qContainer:
+			switch findBy(name) {
+			case byScanner:
+				all[scanned.find(s.Labels)] = true
+			case byNode:
+				all[l.b.nodeOf(s.Labels)] = true
+			case byItsCluster:
 				in := l.b.clusterOf(s.Labels)
 				for _, h := range l.b.hosts {
 					if h.in == in {
 						all[h] = true
 					}
 				}
-			default:
-				h = l.b.hostOf(s.Labels)
+			case byItsHost:
+				all[l.b.hostOf(s.Labels)] = true
 			}
-			all[h] = true
 		}
 	}
 	delete(all, nil)
 	return all
+}
+
+// by is by which of its labels a series finds nodes.
+type by int
+
+const (
+	byNothing by = iota // it is about a cluster as a whole
+	byScanner
+	byNode
+	byItsCluster // it may be about any node there
+	byItsHost
+)
+
+func findBy(query string) by {
+	switch query {
+	case qScore, qVulnerable:
+		return byScanner
+	case qCapacity, qUnschedulable, qPod:
+		return byNode
+	case qOrch, qAgent, qVnet:
+		return byNothing
+	case qPhase, qContainer:
+		return byItsCluster
+	}
+	return byItsHost
 }
 
 // part asks about some nodes and stores them.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,5 +308,71 @@ func TestRefresh_ofMoreNodesThanOneQueryBounds(t *testing.T) {
 		have.At.Series, want.At.Series = 0, 0
 		have.At.Identity, want.At.Identity = topology.Identity{}, topology.Identity{}
 		require.Equal(t, want.At, have.At)
+	}
+}
+
+// TestRefresh_tellsNodesApartThatAreCalledAlike: a change is read together with the nodes that its series might mean as well.
+func TestRefresh_tellsNodesApartThatAreCalledAlike(t *testing.T) {
+	t.Parallel()
+	c := &continuum{fleet: newFleet(t), clock: now}
+	var all []machine
+	for cluster := range 3 {
+		for node := range 3 {
+			all = append(all, machine{
+				agent: fmt.Sprintf("agent-%d", cluster), cluster: fmt.Sprintf("c%d", cluster),
+				id: fmt.Sprintf("h%d", node), name: fmt.Sprintf("n%d", node), ip: fmt.Sprintf("192.0.2.%d", 10*cluster+node),
+			})
+		}
+	}
+	report := func(at time.Time) {
+		t.Helper()
+		for _, m := range all {
+			c.until(at, m)
+		}
+	}
+	for _, ago := range []time.Duration{2 * time.Minute, time.Minute, 0} {
+		report(now.Add(-ago))
+	}
+	some, whole := storetest.New(t), storetest.New(t)
+	at := c.collector()
+	look := func() {
+		t.Helper()
+		_, err := at.RefreshAt(t.Context(), some, c.clock)
+		require.NoError(t, err)
+	}
+	compare := func() {
+		t.Helper()
+		c.whole(at, whole)
+		want, _ := stored(t, whole)
+		got, _ := stored(t, some)
+		require.Equal(t, want, got)
+		require.Equal(t, announcedChanges(t, whole), announcedChanges(t, some))
+	}
+	look()
+	compare()
+	for i, change := range []func(){
+		func() {
+			c.emit(c.clock, "kube_node_status_capacity", with(all[4].kube(), labels{"resource": "cpu", "unit": "core"}), 5)
+		},
+		func() {
+			c.emit(c.clock, "SCA_score", labels{"icos_controller_id": "controller-a", "agent_hostname": "n1", "agent_ip": all[7].ip}, 40)
+		},
+		func() { // several hosts have this identifier
+			c.emit(c.clock, "tlum_host_labels", labels{"icos_controller_id": "controller-a", "icos_host_id": "h0", "label_color": "red"}, 1)
+		},
+	} {
+		c.clock = now.Add(time.Duration(30*(i+1)) * time.Second)
+		report(c.clock.Add(-time.Second))
+		change()
+		var looked atomic.Bool
+		c.asked = func(query string) {
+			if strings.Contains(query, "last_over_time(tlum_runtime_info") {
+				looked.Store(true)
+			}
+		}
+		look()
+		c.asked = nil
+		require.False(t, looked.Load(), "what there is is stored")
+		compare()
 	}
 }

@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,12 +22,12 @@ import (
 )
 
 const (
-	repeats     = 5   // of a call whose median counts
 	alone       = 20  // submissions one after the other
 	together    = 50  // submissions at once
 	drainedOnce = 20  // busy nodes
-	share       = 100 // one node in so many changes ...
-	mostChanged = 50  // ... up to this many, since each change writes the fleet's whole state
+	share       = 100 // one node in so many changes
+
+	patience = 10 * time.Minute // with what should take seconds
 )
 
 // descriptor has that many components.
@@ -54,15 +60,92 @@ func (w *world) measure(ctx context.Context, nodes int) (m size, err error) {
 		return m, err
 	}
 	m.add("first tick", "ms", stats.Millis(time.Since(begin)))
-	for _, part := range []func(context.Context, *size) error{
-		c.ticking, c.taxonomy, c.deciding, c.submitting, c.draining, c.resting,
-	} {
-		if err := part(ctx, &m); err != nil {
+	if err := c.known(ctx, nodes); err != nil {
+		return m, err
+	}
+	for _, p := range inOrder {
+		if !slices.Contains(strings.Split(w.options.only, ","), p.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "continuum: %d nodes, %s ...\n", nodes, p.name)
+		if err := p.measure(c, ctx, &m); err != nil {
 			return m, err
 		}
 	}
 	m.Load = stats.Load()
 	return m, nil
+}
+
+// known looks until all nodes are known: a look ends when its time is over, and the next one goes on.
+func (c *continuum) known(ctx context.Context, nodes int) error {
+	for range 10 {
+		found := 0
+		if err := c.db.QueryRow(ctx, `select count(*) from topology_nodes`).Scan(&found); err != nil || found == nodes {
+			return err
+		}
+		if err := c.refresh(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d nodes are not all known after ten looks", nodes)
+}
+
+// inOrder are the parts, of which -only selects some.
+var inOrder = []struct {
+	name    string
+	measure func(*continuum, context.Context, *size) error
+}{
+	{"ticking", (*continuum).ticking},
+	{"taxonomy", (*continuum).taxonomy},
+	{"deciding", (*continuum).deciding},
+	{"submitting", (*continuum).submitting},
+	{"draining", (*continuum).draining},
+	{"resting", (*continuum).resting},
+}
+
+func parts() (names []string) {
+	for _, p := range inOrder {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// profiled writes a processor profile of this process while it does something, if one is wanted.
+func (c *continuum) profiled(name string, do func() error) error {
+	if c.world.options.profile == "" {
+		return do()
+	}
+	file, err := os.Create(filepath.Join(c.world.options.profile, name+".pprof"))
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = do()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}
+
+// profileTicks profiles ticks with 1 % changed within this process, where functions and Prometheus can be told apart by
+// their frames.
+func (c *continuum) profileTicks(ctx context.Context, nodes int) error {
+	if c.world.options.profile == "" {
+		return nil
+	}
+	for i := range c.world.options.rounds {
+		if err := c.change(nodes, strconv.Itoa(20+i)); err != nil {
+			return err
+		}
+		if err := c.fleet.Emit(ctx); err != nil {
+			return err
+		}
+		tick := func() error { return c.broker.TickOne(ctx, "aggregator-tick") }
+		if err := c.profiled(fmt.Sprintf("tick-%d-%d", nodes, i), tick); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ticking measures the collection as a process of its own.
@@ -103,10 +186,13 @@ func (c *continuum) ticking(ctx context.Context, m *size) error {
 		}
 		return nil
 	}
-	if err := timed("tick without change", repeats, func() error { return nil }); err != nil {
+	if err := timed("tick without change", c.world.options.rounds, func() error { return nil }); err != nil {
 		return err
 	}
 	if err := timed("tick with 1 % changed", 1, func() error { return c.change(m.Nodes, "77") }); err != nil {
+		return err
+	}
+	if err := c.profileTicks(ctx, m.Nodes); err != nil {
 		return err
 	}
 	if err := c.begun(ctx); err != nil {
@@ -121,12 +207,11 @@ func (c *continuum) ticking(ctx context.Context, m *size) error {
 
 // change gives one node in so many another score.
 func (c *continuum) change(nodes int, score string) error {
-	for i := 0; i < nodes && i < mostChanged*share; i += share {
-		if err := c.fleet.Set(nodeName(i), map[string]string{"sca": score}); err != nil {
-			return err
-		}
+	all := map[string]map[string]string{}
+	for i := 0; i < nodes; i += share {
+		all[nodeName(i)] = map[string]string{"sca": score}
 	}
-	return nil
+	return c.fleet.SetAll(all)
 }
 
 // begun makes the stored picture one that is to be looked at as a whole, as each few minutes.
@@ -156,19 +241,19 @@ func (c *continuum) taxonomy(ctx context.Context, m *size) error {
 			return err
 		}
 	}
-	took, err := median(repeats, get("", nil))
+	took, err := median(c.world.options.rounds, get("", nil))
 	if err != nil {
 		return err
 	}
 	m.add("GET /aggregator/, whole", "ms", took)
-	m.add("GET /aggregator/, processor", "ms", p.busy()/repeats)
+	m.add("GET /aggregator/, processor", "ms", p.busy()/float64(c.world.options.rounds))
 	m.add("GET /aggregator/, size", "KiB", float64(len(last.body))/1024)
 	tag := map[string]string{"If-None-Match": last.header.Get("ETag")}
-	if took, err = median(repeats, get("?cluster=site-0000", nil)); err != nil {
+	if took, err = median(c.world.options.rounds, get("?cluster=site-0000", nil)); err != nil {
 		return err
 	}
 	m.add("GET /aggregator/, one cluster", "ms", took)
-	if took, err = median(repeats, get("", tag)); err != nil {
+	if took, err = median(c.world.options.rounds, get("", tag)); err != nil {
 		return err
 	}
 	if last.status != http.StatusNotModified {
@@ -198,9 +283,9 @@ func (c *continuum) deciding(ctx context.Context, m *size) error {
 			return err
 		}
 		busy := p.busy()
-		took, err := median(repeats, ask)
+		took, err := median(c.world.options.rounds, ask)
 		m.add("POST "+f.path, "ms", took)
-		m.add("POST "+f.path+", processor", "ms", (p.busy()-busy)/repeats)
+		m.add("POST "+f.path+", processor", "ms", (p.busy()-busy)/float64(c.world.options.rounds))
 		p.memory(m)
 		p.stop()
 		if err != nil {
@@ -220,7 +305,7 @@ func (c *continuum) placing(ctx context.Context, m *size) error {
 	c.broker.Connect(nil, false) // nobody else places them
 	defer func() { c.broker.Dequeue(); c.broker.Connect(c.consumers, true) }()
 	var all []uuid.UUID
-	for i := range repeats {
+	for i := range c.world.options.rounds {
 		id, err := c.post(ctx, descriptor(fmt.Sprintf("apart-%d", i), 2))
 		if err != nil {
 			return err
@@ -236,7 +321,7 @@ func (c *continuum) placing(ctx context.Context, m *size) error {
 		return err
 	}
 	m.add("matchmaker-place, one application", "ms", took)
-	m.add("matchmaker-place, one application, processor", "ms", p.busy()/repeats)
+	m.add("matchmaker-place, one application, processor", "ms", p.busy()/float64(c.world.options.rounds))
 	p.memory(m)
 	return nil
 }
@@ -245,6 +330,7 @@ const selectUnplaced = `select count(*) from jobs where cluster = '' and type = 
 
 // submitting measures submissions through all functions: one by one, then many at once.
 func (c *continuum) submitting(ctx context.Context, m *size) error {
+	c.submitted = true
 	if err := c.refresh(ctx); err != nil {
 		return err
 	}
@@ -288,10 +374,21 @@ func (c *continuum) submitting(ctx context.Context, m *size) error {
 	return nil
 }
 
-// awaitNone waits until the statement counts nothing.
+// outcome is how and when something ended.
+type outcome struct {
+	after time.Duration
+	err   error
+}
+
+// awaitNone delivers what there is to deliver until the statement counts nothing.
 func (c *continuum) awaitNone(ctx context.Context, statement string, args ...any) error {
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if err := c.db.Flush(ctx); err != nil {
+	return c.await(ctx, func() error { return c.db.Flush(ctx) }, statement, args...)
+}
+
+// await does something again and again until the statement counts nothing.
+func (c *continuum) await(ctx context.Context, do func() error, statement string, args ...any) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		if err := do(); err != nil {
 			return err
 		}
 		left := 0
@@ -302,7 +399,7 @@ func (c *continuum) awaitNone(ctx context.Context, statement string, args ...any
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d are left after two minutes of: %s; failed deliveries: %v", left, statement, c.broker.Failures())
+			return fmt.Errorf("%d are left after %s of: %s; failed deliveries: %v", left, patience, statement, c.broker.Failures())
 		}
 	}
 }
@@ -317,6 +414,11 @@ where cleans is null and type <> 'DeleteDeployment' and (cluster = '' or cluster
 // draining drains busy nodes at once and measures until their components are placed elsewhere, from the tick that sees
 // it.
 func (c *continuum) draining(ctx context.Context, m *size) error {
+	if !c.submitted {
+		if err := c.submitting(ctx, &size{}); err != nil {
+			return err
+		}
+	}
 	rows, err := c.db.Query(ctx, selectBusy, drainedOnce)
 	if err != nil {
 		return err
@@ -333,14 +435,30 @@ func (c *continuum) draining(ctx context.Context, m *size) error {
 	if err := c.fleet.Emit(ctx); err != nil {
 		return err
 	}
-	begin := time.Now()
-	if err := c.broker.TickOne(ctx, "aggregator-tick"); err != nil {
+	begin, used := time.Now(), stats.Processor()
+	placed := make(chan outcome, 1)
+	go func() {
+		err := c.await(ctx, func() error { return nil }, selectStranded, busy)
+		placed <- outcome{time.Since(begin), err}
+	}()
+	if err := c.profiled(fmt.Sprintf("drain-tick-%d", m.Nodes), func() error { return c.broker.TickOne(ctx, "aggregator-tick") }); err != nil {
 		return err
 	}
-	if err := c.awaitNone(ctx, selectStranded, busy); err != nil {
+	ticked, looked := stats.Millis(time.Since(begin)), stats.Processor()
+	err = c.profiled(fmt.Sprintf("drain-%d", m.Nodes), func() error { return c.awaitNone(ctx, selectStranded, busy) })
+	if err != nil {
 		return err
 	}
-	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(time.Since(begin)))
+	whole := time.Since(begin)
+	seen := <-placed
+	if seen.err != nil {
+		return seen.err
+	}
+	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(seen.after))
+	m.add("until what follows from it is done as well", "ms", stats.Millis(whole))
+	m.add("the tick of the drain", "ms", ticked)
+	m.add("the tick of the drain, processor of all functions and Prometheus", "ms", stats.Millis(looked-used))
+	m.add("after the tick of the drain, processor of all functions", "ms", stats.Millis(stats.Processor()-looked))
 	m.add("nodes drained", "", float64(len(busy)))
 	return nil
 }

@@ -133,6 +133,7 @@ type continuum struct {
 	broker    *inprocess.Broker
 	url       string
 	consumers map[string]http.Handler
+	submitted bool
 	tick      float64       // processor time of one look, in milliseconds
 	ago       time.Duration // by which the fleet's clock is behind
 }

@@ -2818,7 +2818,8 @@ export interface paths {
          * @description In place of an earlier one of this kind and name. An Application belongs to the group in its label `application-group`. As
          *     soon as a group has as many members as it waits for (`minMember`), it is placed and run as one application, which follows
          *     its members from then on. NetworkLinks and NetworkPaths with one label `network-implementation` describe that network
-         *     together.
+         *     together. An Ipam gets the smallest prefix of the ranges of the site that holds its `numberOfAddresses` (`status`), until it
+         *     is deleted. NetworkEndpoints say by which interfaces nodes are on networks.
          */
         put: operations["putSwmObject"];
         post?: never;
@@ -5953,6 +5954,13 @@ export interface components {
             framesize?: number;
             /** @description Nanoseconds. */
             sendInterval?: number;
+            /** @description Where it enters and leaves its network, as far as NetworkEndpoints say it. */
+            cniMetadata?: {
+                sourceip?: string;
+                targetip?: string;
+                sourceInterface?: string;
+                targetInterface?: string;
+            };
         };
         MdmEvent: {
             /** Format: uuid */

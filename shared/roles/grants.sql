@@ -669,7 +669,8 @@ grant select (at, deleted, encoding, key, number, payload), insert (at, deleted,
 grant insert (event, id) on outbox to littoral_bus_put;
 
 -- clock-pause
-grant select (deleted_at, dialect) on applications to littoral_clock_pause;
+grant select (deleted_at, desired, dialect, id) on applications to littoral_clock_pause;
+grant select (application_id, network) on channels to littoral_clock_pause;
 grant select (address) on controllers to littoral_clock_pause;
 grant select (state) on handovers to littoral_clock_pause;
 grant insert (consumer, id, source) on inbox to littoral_clock_pause;
@@ -779,7 +780,7 @@ grant select (application_id, applied, cleans, cluster, cluster_silent, componen
 grant insert (event, id) on outbox to littoral_controller_take_over;
 
 -- deploymentmanager-deploy-kubernetes
-grant select (acts_until, description, id, name, namespace), update (id) on applications to littoral_deploymentmanager_deploy_kubernetes;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_kubernetes;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_kubernetes;
@@ -787,7 +788,7 @@ grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_kubernetes;
 
 -- deploymentmanager-deploy-nuvla
-grant select (acts_until, description, id, name, namespace), update (id) on applications to littoral_deploymentmanager_deploy_nuvla;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_deploy_nuvla;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_deploy_nuvla;
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_nuvla;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_nuvla;
@@ -1086,11 +1087,12 @@ grant insert (event, id) on outbox to littoral_matchmaker_node_uncordon;
 
 -- matchmaker-place
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (judged) on applications to littoral_matchmaker_place;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_place;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_place;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_place;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_place;
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_place;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place;
@@ -1101,6 +1103,7 @@ grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place;
 grant insert (event, id) on outbox to littoral_matchmaker_place;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place;
 grant select (instance) on policies to littoral_matchmaker_place;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place;
 grant select (at, head) on topology to littoral_matchmaker_place;
 grant select (body, key) on topology_clusters to littoral_matchmaker_place;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place;
@@ -1906,13 +1909,16 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-channel-list
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_channel_list;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_channel_list;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_channel_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_channel_list;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_channel_list;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_channel_list;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_channel_list;
+grant select (document, kind, name, namespace) on swm_objects to littoral_swm_channel_list;
 
 -- swm-object-apply
+grant select (addresses, cidr, code, error, name, namespace, requested_at), insert (addresses, name, namespace), update (addresses, cidr, code, error), delete on ipams to littoral_swm_object_apply;
 grant select (document, name, updated_at), insert (document, name), update (document, updated_at), delete on network_topologies to littoral_swm_object_apply;
 grant insert (event, id) on outbox to littoral_swm_object_apply;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at), insert (document, kind, member_of, name, namespace, uid), update (document, member_of, uid, updated_at), delete on swm_objects to littoral_swm_object_apply;
@@ -1920,6 +1926,7 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 -- swm-object-delete
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_swm_object_delete;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_object_delete;
+grant select (addresses, cidr, code, error, name, namespace, requested_at), update (cidr, code, error), delete on ipams to littoral_swm_object_delete;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_object_delete;
 grant select (document, name, updated_at), insert (document, name), update (document, updated_at), delete on network_topologies to littoral_swm_object_delete;
 grant select (application_id, component, cost, node, recommendation, source), insert (application_id, component, cost, node, recommendation, source), update (cost, recommendation, updated_at), delete on node_costs to littoral_swm_object_delete;
@@ -1930,7 +1937,9 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-object-get
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_object_get;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_object_get;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_get;
+grant select (addresses, cidr, code, error, name, namespace) on ipams to littoral_swm_object_get;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_object_get;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_object_get;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_object_get;
@@ -1938,7 +1947,9 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-object-list
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_object_list;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_object_list;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_list;
+grant select (addresses, cidr, code, error, name, namespace) on ipams to littoral_swm_object_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_object_list;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_object_list;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_object_list;
@@ -1946,8 +1957,10 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-object-put
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_swm_object_put;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_object_put;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_put;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_object_put;
+grant select (addresses, cidr, code, error, name, namespace, requested_at), insert (addresses, name, namespace), update (addresses, cidr, code, error) on ipams to littoral_swm_object_put;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type) on jobs to littoral_swm_object_put;
 grant select (document, name, updated_at), insert (document, name), update (document, updated_at) on network_topologies to littoral_swm_object_put;
 grant select (application_id, component, cost, node, recommendation, source), insert (application_id, component, cost, node, recommendation, source), update (cost, recommendation, updated_at), delete on node_costs to littoral_swm_object_put;
@@ -1958,6 +1971,7 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-plan-get
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_plan_get;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_plan_get;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_plan_get;
 grant select (application_id, name, namespace, uid) on codeco_apps to littoral_swm_plan_get;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_plan_get;
@@ -1990,6 +2004,7 @@ grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, e
 
 -- swm-report
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_report;
+grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_report;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_report;
 grant select (application_id, name, namespace, uid) on codeco_apps to littoral_swm_report;
 grant insert (consumer, id, source) on inbox to littoral_swm_report;

@@ -29,6 +29,7 @@ run-two: build ## run two controllers beside each other and move an application 
 .PHONY: test
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/faults$$)
+	$(ROLES) ./test/inprocess
 	@test -n "$$LITTORAL_ZENOH_MODULES" || echo 'skipped test/zenoh, which needs Node: "make e2e-zenoh" runs it'
 	$(FAULTS)
 
@@ -159,6 +160,23 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/licences
 	cd scripts/tools/proto && $(GO) run . ../../../shared/swm/solve/pb/solver.proto
 
+STATEMENTS := $(CURDIR)/bin/statements
+ROLES := LITTORAL_TEST_ROLES="$(CURDIR)/shared/roles/grants.sql" $(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m
+# What runs functions, or does in their name what they do.
+RUNNING := ./test/inprocess ./test/contracts ./test/walks ./functions/... ./infra/runner/host ./infra/agents/edge ./infra/agents/bgp \
+	./shared/cli ./shared/mdm/connect ./shared/metricsexport ./shared/pdlc/pipeline ./shared/swm/bind
+
+.PHONY: grants
+grants: ## run the tests for the statements of functions, and write what each may do in the database: [TESTS=./functions/bus/get: add those]
+	$(if $(TESTS),,rm -rf "$(STATEMENTS)")
+	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(or $(TESTS),$(RUNNING))
+	$(GO) run ./scripts/gen/grants "$(STATEMENTS)"
+
+.PHONY: grants-check
+grants-check: ## try with the statements of "make grants" that no right is missing or too much, and run the tests in the functions' roles
+	$(GO) run ./scripts/gen/grants -try "$(STATEMENTS)"
+	$(ROLES) $(or $(TESTS),$(RUNNING))
+
 CONSOLE := functions/console/app
 
 .PHONY: console
@@ -209,7 +227,7 @@ e2e-console: build $(BROWSER)/node_modules $(DEX)/dex ## test the console in a b
 bench-console: build $(BROWSER)/node_modules ## print what the console costs at 5,000 nodes and 1,000 applications
 	LITTORAL_FLEET=generated:nodes=$${NODES:-5000},seed=7 test/e2e/console/run "$(CURDIR)/$(BROWSER)" measure
 
-GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml infra/base/serviceaccounts.yaml infra/base/tokens.yaml infra/base/rbac.yaml functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md shared/docs/licences.md infra/base/egress.yaml infra/base/serviceaccounts.yaml infra/base/tokens.yaml infra/base/rbac.yaml functions/cmd functions/functions_gen.go knative/base knative/roles/functions knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -16,9 +16,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/roles"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -26,6 +28,8 @@ import (
 type config struct {
 	DatabaseURL string        `envconfig:"DATABASE_URL" required:"true"`
 	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // for a Postgres that does not answer yet or is full, or a table that is locked
+	RolesDir    string        `envconfig:"ROLES_DIR"`             // where the addresses of functions with roles of their own are; empty = they have none
+	Exactly     bool          `envconfig:"ROLES_EXACTLY"`         // take from those roles what a former version needed
 }
 
 func main() {
@@ -49,6 +53,9 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 		err := migrate.Up(ctx, c.DatabaseURL)
 		if err == nil {
 			err = expect(ctx, c.DatabaseURL)
+		}
+		if err == nil && c.RolesDir != "" {
+			err = enroll(ctx, c)
 		}
 		if err == nil {
 			log.Info("the database has the schema of this version", "fingerprint", migrate.Fingerprint())
@@ -74,6 +81,23 @@ func expect(ctx context.Context, url string) error {
 	}
 	defer db.Close()
 	return db.ExpectSubscriptions(ctx)
+}
+
+// enroll gives functions roles and logins of their own.
+func enroll(ctx context.Context, c config) error {
+	logins, err := roles.ReadLogins(c.RolesDir)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, c.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := roles.Grant(ctx, conn, c.Exactly); err != nil {
+		return err
+	}
+	return roles.Admit(ctx, conn, logins)
 }
 
 // passes reports whether err will pass by itself: Postgres is not there yet (class 57P: it starts or stops), all its connections

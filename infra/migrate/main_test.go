@@ -63,7 +63,7 @@ func TestRun_waitsForPostgresOnly(t *testing.T) {
 	wrong, err := url.Parse(storetest.URL(t))
 	require.NoError(t, err)
 	wrong.Path = "/no_such_database"
-	require.Error(t, run(t.Context(), config{wrong.String(), time.Hour}, slog.New(slog.DiscardHandler)))
+	require.Error(t, run(t.Context(), config{DatabaseURL: wrong.String(), Patience: time.Hour}, slog.New(slog.DiscardHandler)))
 }
 
 // TestRun_waitsForATableInUse: as for the end of a backup.
@@ -161,7 +161,7 @@ func begin(t *testing.T, address *url.URL) (said string, ended <-chan error) {
 	told, log := io.Pipe()
 	end := make(chan error, 1)
 	go func() {
-		end <- run(ctx, config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
+		end <- run(ctx, config{DatabaseURL: address.String(), Patience: time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
 		_ = log.Close()
 	}()
 	lines := bufio.NewScanner(told)

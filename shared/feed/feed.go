@@ -57,7 +57,7 @@ func (f *Feed[T]) Open(ctx context.Context, after *int64) (*Reader[T], error) {
 		return nil, err
 	}
 	r := &Reader[T]{f, newest}
-	f.enter(newest)
+	f.enter(ctx, newest)
 	if after != nil && *after < newest { // a greater one is of a database that has been set back since
 		r.After = *after
 	}
@@ -146,15 +146,15 @@ func (f *Feed[T]) since(ctx context.Context, after int64) (items []T, wait <-cha
 	return nil, wait, nil
 }
 
-// enter counts a reader; the first begins the questions, after what there is now.
-func (f *Feed[T]) enter(newest int64) {
+// enter counts a reader; the first begins the questions, after what there is now. They outlive its call.
+func (f *Feed[T]) enter(ctx context.Context, newest int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers++
 	if f.readers > 1 {
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f.stop, f.recent, f.from, f.failed = stop, nil, newest, nil
 	go f.ask(ctx, newest)
 }

@@ -334,7 +334,7 @@ func TestForecastsAreMadePublishedAndStopped(t *testing.T) {
 	require.Equal(t, metricsexport.Finished, done.State, done.Why)
 
 	order := metricsexport.ForecastOrder{Name: "load_prediction", Query: "load", Model: "load", Labels: map[string]string{"site": "here"}, Ahead: 3}
-	require.NoError(t, w.computer().Create(t.Context(), order, "anna"))
+	require.NoError(t, w.computer().Create(storetest.As(t.Context(), "metricsexport-model-metric-create"), order, "anna"))
 	m, err := metricsexport.Get(t.Context(), w.db, "load_prediction")
 	require.NoError(t, err)
 	require.Len(t, m.Series, 2)
@@ -351,17 +351,17 @@ func TestForecastsAreMadePublishedAndStopped(t *testing.T) {
 	_, err = w.db.Exec(t.Context(), `update metric_forecasts set due_at = now()`)
 	require.NoError(t, err)
 	w.emit(t, "load", map[string]string{"host": "new"}, walk(5))
-	told, failed, err := w.computer().Due(t.Context())
+	told, failed, err := w.computer().Due(storetest.As(t.Context(), "metricsexport-compute"))
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 0}, []int{told, failed})
 	require.Contains(t, text(t, w.db), `load_prediction_source{host="new",site="here",source="last-value"} 1`)
 	require.Contains(t, text(t, w.db), `load_prediction_up{site="here"} 1`)
-	told, failed, err = w.computer().Due(t.Context())
+	told, failed, err = w.computer().Due(storetest.As(t.Context(), "metricsexport-compute"))
 	require.NoError(t, err)
 	require.Zero(t, told+failed, "nothing is due")
 
 	push := metricsexport.PushConfig{URL: w.push}
-	require.NoError(t, metricsexport.Push(t.Context(), w.db, http.DefaultClient, push, telemetry.Config{}))
+	require.NoError(t, metricsexport.Push(storetest.As(t.Context(), "metricsexport-compute"), w.db, http.DefaultClient, push, telemetry.Config{}))
 	samples, err := w.telemetry.Query(t.Context(), `load_prediction{host="regular", site="here"}`, time.Now().Add(time.Second))
 	require.NoError(t, err)
 	require.Len(t, samples, 1)
@@ -372,7 +372,7 @@ func TestForecastsAreMadePublishedAndStopped(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.db.Exec(t.Context(), `update metric_forecasts set due_at = now()`)
 	require.NoError(t, err)
-	_, failed, err = w.computer().Due(t.Context())
+	_, failed, err = w.computer().Due(storetest.As(t.Context(), "metricsexport-compute"))
 	require.NoError(t, err)
 	require.Equal(t, 1, failed)
 	m, err = metricsexport.Get(t.Context(), w.db, "load_prediction")

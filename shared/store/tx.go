@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,6 +183,12 @@ func WithSource(ctx context.Context, source string) context.Context {
 	return context.WithValue(ctx, sourceKey{}, source)
 }
 
+// Source returns what WithSource has named; "" if nobody has.
+func Source(ctx context.Context) string {
+	source, _ := ctx.Value(sourceKey{}).(string)
+	return source
+}
+
 // attempts bounds how often Tx repeats after a deadlock or serialization failure.
 const attempts = 3
 
@@ -223,11 +230,7 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer conn.Release() // closes the connection if a transaction is still open
-	source, ok := ctx.Value(sourceKey{}).(string)
-	if !ok {
-		source = "/littoral"
-	}
-	tx := &Tx{conn: conn, source: source}
+	tx := &Tx{conn: conn, source: cmp.Or(Source(ctx), "/littoral")}
 	tx.begin(ctx)
 	defer func() {
 		if tx.open() {

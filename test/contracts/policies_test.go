@@ -117,7 +117,7 @@ func TestPolicy_whoseFirstTransactionIsUndone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.DB.Exec(t.Context(), `create sequence tries;
-create function undo_first() returns trigger language plpgsql as
+create function undo_first() returns trigger language plpgsql security definer as
 'begin if nextval(''tries'') = 1 then raise deadlock_detected; end if; return null; end';
 create constraint trigger undo_first after insert on outbox deferrable initially deferred
 for each row execute function undo_first()`)

@@ -158,7 +158,7 @@ func TestNoRouteIsServedTwice(t *testing.T) {
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	t.Parallel()
 	bin, work := t.TempDir(), t.TempDir()
-	for _, dir := range append(slices.Collect(maps.Values(folders(t))), "knative/base", "infra/base") {
+	for _, dir := range append(slices.Collect(maps.Values(folders(t))), "knative/base", "knative/roles/functions", "infra/base") {
 		require.NoError(t, os.MkdirAll(filepath.Join(work, dir), 0o755))
 	}
 	for _, dir := range folders(t) {
@@ -177,7 +177,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	for _, pattern := range []string{
 		"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml", "knative/watches/*/*.yaml",
 		"knative/httproute/routes/routes.yaml", "knative/gateway/routes.txt",
-		"infra/base/egress.yaml",
+		"infra/base/egress.yaml", "knative/roles/functions/kustomization.yaml",
 	} {
 		want, have := contents(t, work, pattern), contents(t, root, pattern)
 		require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(have)), "make generate")

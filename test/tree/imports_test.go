@@ -241,6 +241,7 @@ var direct = map[string][]string{
 	"shared/cli": { // of the command line
 		"github.com/alecthomas/kong", "github.com/fatih/color", "github.com/zalando/go-keyring", "golang.org/x/term", "sigs.k8s.io/yaml",
 	},
+	"shared/roles": {"github.com/jackc/pgx/v5"},
 	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/store/localpg": {
 		"github.com/fergusstrange/embedded-postgres",

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/littoral-project/littoral/infra/runner/broker"
@@ -56,6 +57,8 @@ type Options struct {
 
 	Log    *slog.Logger      // nil = slog.Default
 	Notice func(text string) // called with a message for a person if the start takes long; may be nil
+
+	tracer pgx.QueryTracer // of tests
 }
 
 // Special values of Options.
@@ -311,7 +314,7 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	})
 	h.db, err = store.Open(ctx, store.Config{
 		DatabaseURL: h.settings.databaseURL, MaxConns: connections, EventKey: h.settings.EventKey, PublishAtOnce: publishAtOnce,
-	}, h.broker.Publisher(name), nil)
+	}, h.broker.Publisher(name), h.options.tracer)
 	if err != nil {
 		return err
 	}

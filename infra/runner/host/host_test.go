@@ -49,8 +49,9 @@ func TestMain(m *testing.M) {
 func options(dir string) Options {
 	return Options{
 		Addr: "127.0.0.1:0", Home: dir, Registry: functions.Registry,
-		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
-		Log:   slog.New(slog.DiscardHandler),
+		Files:  map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
+		Log:    slog.New(slog.DiscardHandler),
+		tracer: storetest.Tracer(),
 	}
 }
 

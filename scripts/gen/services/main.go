@@ -82,6 +82,9 @@ func run() error {
 	if err := writeAccounts(); err != nil {
 		return err
 	}
+	if err := writeRoles(w, mains); err != nil {
+		return err
+	}
 	if err := writeWatches(mains); err != nil {
 		return err
 	}

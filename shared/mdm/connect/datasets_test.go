@@ -30,7 +30,10 @@ func TestDataSetsOfAFolder(t *testing.T) {
 	put("model.onnx", "12345", 10*time.Minute)
 	put("broken/a.csv", "1", time.Hour*24*30)
 	put("broken/dataset.json", `{"compliance": 3}`, 0)
-	look := func() { t.Helper(); require.NoError(t, connect.DataSets(t.Context(), db, files, now)) }
+	look := func() {
+		t.Helper()
+		require.NoError(t, connect.DataSets(storetest.As(t.Context(), "mdm-datasets"), db, files, now))
+	}
 	look()
 	attribute := func(name, of string) (text string) {
 		t.Helper()

@@ -15,23 +15,6 @@ create table ipams (
 insert into ipams (namespace, name, addresses)
 select namespace, name, (document->'spec'->>'numberOfAddresses')::bigint from swm_objects where kind = 'Ipam';
 
--- By which interface, and with which address, a node is on a network, as NetworkEndpoints say it. Where two speak of the same, the
--- first one counts.
-create view node_interfaces as
-select distinct on (node, network) e.node as node, m.key as network, m.value as interface, coalesce(i.address, '') as address
-from (
-    select namespace, name, document->'spec'->>'nodeName' as node, document->'spec'->'mappedNetworkInterfaces' as mapped,
-        document->'spec'->'networkInterfaces' as interfaces
-    from swm_objects where kind = 'NetworkEndpoint'
-) e
-cross join lateral json_each_text(case json_typeof(e.mapped) when 'object' then e.mapped end) m
-left join lateral (
-    select coalesce(nullif(one->>'ipv4Address', ''), one->'alternateAddresses'->>0) as address
-    from json_array_elements(case json_typeof(e.interfaces) when 'array' then e.interfaces end) one
-    where one->>'name' = m.value limit 1
-) i on true
-order by node, network, e.namespace, e.name;
-
 -- Where the channels of an application enter and leave networks since their ways changed last, and where they did before.
 create table channel_ends (
     application_id uuid not null references applications (id) on delete cascade,
@@ -44,5 +27,4 @@ create table channel_ends (
 
 -- +goose Down
 drop table channel_ends;
-drop view node_interfaces;
 drop table ipams;

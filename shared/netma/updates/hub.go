@@ -120,7 +120,7 @@ func (h *Hub) open(ctx context.Context, o Opening) (row, error) {
 	defer h.mu.Unlock()
 	h.streams[r.ID] = r
 	if len(h.streams) == 1 {
-		ctx, stop := context.WithCancel(context.Background())
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 		h.stop, h.failed = stop, nil
 		h.now = snapshot{v, h.now.number + 1}
 		go h.ask(ctx)

@@ -77,7 +77,7 @@ const connections = 10
 // NewWithPublisher returns a DB on a fresh migrated database that publishes to p.
 func NewWithPublisher(t testing.TB, p events.Publisher) *store.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), store.Config{DatabaseURL: URL(t), MaxConns: connections}, p, watch)
+	db, err := store.Open(context.Background(), store.Config{DatabaseURL: URL(t), MaxConns: connections}, p, Tracer())
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	if r, ok := p.(*Recorder); ok {
@@ -87,6 +87,9 @@ func NewWithPublisher(t testing.TB, p events.Publisher) *store.DB {
 	return db
 }
 
+// made begins the names of databases that URL has made.
+const made = "test_"
+
 // URL returns the address of a fresh migrated database, which is dropped after the test.
 func URL(t testing.TB) string {
 	t.Helper()
@@ -95,7 +98,7 @@ func URL(t testing.TB) string {
 	}
 	once.Do(func() { started = begin(context.Background()) })
 	require.NoError(t, started.err)
-	name := "test_" + uuid.NewString()
+	name := made + uuid.NewString()
 	maintain(t, "create database %s template %s", name, started.template)
 	t.Cleanup(func() { maintain(t, "drop database %s with (force)", name) })
 	return within(started.url, name)

@@ -23,7 +23,7 @@ func template(ctx context.Context, serverURL string) (string, error) {
 	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, lockTemplate); err != nil {
 		return "", err
 	}
-	name := "template_" + migrate.Fingerprint()
+	name := "template_" + migrate.Fingerprint() + rolesMark()
 	var ready bool
 	const isReady = `select exists (select from pg_database where datname = $1 and datistemplate)`
 	if err := conn.QueryRow(ctx, isReady, name).Scan(&ready); err != nil || ready {
@@ -41,6 +41,25 @@ func template(ctx context.Context, serverURL string) (string, error) {
 	if err := migrate.Up(ctx, within(serverURL, name)); err != nil {
 		return "", err
 	}
+	if err := enroll(ctx, within(serverURL, name)); err != nil {
+		return "", err
+	}
 	_, err = conn.Exec(ctx, `alter database `+id+` with is_template true allow_connections false`)
 	return name, err
+}
+
+// enroll makes the roles of functions, if tests are to run with them.
+func enroll(ctx context.Context, databaseURL string) error {
+	if roles == "" {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, roles); err != nil {
+		return fmt.Errorf("%s: %w", EnvRoles, err)
+	}
+	return nil
 }

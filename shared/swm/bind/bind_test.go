@@ -92,7 +92,7 @@ func (w *world) place(nodes ...string) {
 	applicationtest.Place(w, w.DB, w.id, targets...)
 }
 
-func (w *world) run() error { return w.binder.Run(store.WithSource(w.Context(), "/test")) }
+func (w *world) run() error { return w.binder.Run(storetest.As(w.Context(), "swm-bind")) }
 
 // job is that of the component.
 func (w *world) job(component string) *job.Job {

@@ -34,13 +34,30 @@ type Kept struct {
 }
 
 const (
-	selectInterfaces = `select network, node, interface, address from node_interfaces`
+	// interfaces are by which interface, and with which address, a node is on a network, as NetworkEndpoints say it. Where two speak of
+	// the same, the first one counts.
+	interfaces = `
+select distinct on (node, network) e.node as node, m.key as network, m.value as interface, coalesce(i.address, '') as address
+from (
+  select namespace, name, document->'spec'->>'nodeName' as node, document->'spec'->'mappedNetworkInterfaces' as mapped,
+    document->'spec'->'networkInterfaces' as interfaces
+  from swm_objects where kind = 'NetworkEndpoint'
+) e
+cross join lateral json_each_text(case json_typeof(e.mapped) when 'object' then e.mapped end) m
+left join lateral (
+  select coalesce(nullif(one->>'ipv4Address', ''), one->'alternateAddresses'->>0) as address
+  from json_array_elements(case json_typeof(e.interfaces) when 'array' then e.interfaces end) one
+  where one->>'name' = m.value limit 1
+) i on true
+order by node, network, e.namespace, e.name`
+
+	selectInterfaces = `select network, node, interface, address from (` + interfaces + `) n`
 
 	selectKept = `select network, node, interface, former from channel_ends where application_id = $1 order by network, node`
 
 	// Where nothing has changed, what was before stays what it was.
 	replace = `with needed as (
-  select network, node, interface from node_interfaces
+  select network, node, interface from (` + interfaces + `) i
   join (select distinct network, node from unnest($2::text[], $3::text[]) as n (network, node)) n using (network, node)
 ), had as (
   select network, node, interface from channel_ends where application_id = $1 and interface <> ''

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/label"
@@ -31,6 +32,7 @@ type glance struct {
 	turned  bool // somebody was lost or has come back
 	ask     map[int64]bool
 	changed map[string][]telemetry.Sample // by query: series that came, ended or changed their value
+	came    bool                          // a series that says which nodes there are
 }
 
 // quiet reports whether nothing but readings has changed.
@@ -43,15 +45,9 @@ func (g *glance) quiet() bool {
 	return !g.someone && len(g.ask) == 0
 }
 
-// same reports whether there are the clusters and nodes that there were, under the names that they had.
-func (g *glance) same() bool {
-	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet} {
-		if len(g.changed[name]) > 0 {
-			return false
-		}
-	}
-	return !g.someone && !g.turned
-}
+// same reports whether there are the clusters and nodes that there were, under the names that they had. Where series have only ended,
+// there are: they count for as long as telemetry is asked to look back.
+func (g *glance) same() bool { return !g.came && !g.someone && !g.turned }
 
 // comparable reports whether telemetry can tell what has changed since the outline was stored.
 func (c *Collector) comparable(o *topology.Outline, now time.Time) bool {
@@ -66,8 +62,8 @@ func (c *Collector) glance(ctx context.Context, o *topology.Outline, now time.Ti
 	g := &glance{ask: map[int64]bool{}}
 	answered := make(chan bool, 1)
 	go func() {
-		changed, ok := c.changes(ctx, now.Sub(o.At), now)
-		g.changed = changed
+		var ok bool
+		g.changed, g.came, ok = c.changes(ctx, now.Sub(o.At), now)
 		answered <- ok
 	}()
 	ok := g.readings(ctx, c, o, now)
@@ -180,13 +176,17 @@ type probe struct {
 	// hints are counts, which cost telemetry little. Nothing has changed unless the first two differ from each other or from
 	// the series that lived meanwhile, or a value has moved. Those whose values may move are counted once for both, as of moving.
 	now, then, lived, moved string
-	// changed are all series that are there now or were at one of two former times, but for those that are equal at all three. It
-	// costs several times as much.
+	// changed are all series that are there now or were then, but for those that are equal. It costs several times as much.
 	changed string
+	// returned are those that the last look has seen otherwise. It need be asked only of values that have moved: they may be again
+	// what they were then.
+	returned string
+	// came are those of changed that were not there then, where series have no value. It is asked of what says which nodes there are.
+	came string
 }
 
-// hinted reports whether something may have changed, given the hints of all probes.
-func (p *probe) hinted(answers map[string]telemetry.Answer) bool {
+// hinted reports whether something may have changed, and whether that is so of values, given the hints of all probes.
+func (p *probe) hinted(answers map[string]telemetry.Answer) (changed, values bool) {
 	count := func(query string) (all, moved float64) {
 		for _, s := range answers[query].Samples {
 			all += s.Value
@@ -200,13 +200,19 @@ func (p *probe) hinted(answers map[string]telemetry.Answer) bool {
 	then, _ := count(p.then)
 	lived, _ := count(p.lived)
 	_, moved := count(p.moved)
-	return now != then || now != lived || moved > 0
+	return now != then || now != lived || moved > 0, moved > 0
 }
 
 // moving counts the series whose values have moved and the others, by a label, so that telemetry reads them once.
 func moving(selector, over string) string {
 	return `count_values("` + moves + `", clamp_max(changes(` + selector + over + `), 1))`
 }
+
+// The ends of the names of queries beside that for what has changed.
+const (
+	returned = ", returned"
+	came     = ", came"
+)
 
 const (
 	moves = "littoral_moves"
@@ -220,11 +226,13 @@ func probes(ago, look time.Duration) []probe {
 	recent, longer := fmt.Sprintf("[%ds]", seconds(ago)), fmt.Sprintf("[%ds]", seconds(ago+scraped))
 	lived := func(selector string) string { return "count(present_over_time(" + selector + recent + "))" }
 	build := func(name, selector, lived, moved, equal string, at func(offset string) string) probe {
+		differs := func(before string) string {
+			return fmt.Sprintf("(%[1]s or %[2]s) unless (%[3]s)", at(""), before, fmt.Sprintf(equal, at(""), before))
+		}
 		return probe{
 			name: name, now: "count(" + selector + ")", then: "count(" + selector + then + ")",
 			lived: lived, moved: moved,
-			changed: fmt.Sprintf("(%s or %s or %s) unless (%s and %s)", at(""), at(last), at(then),
-				fmt.Sprintf(equal, at(""), at(last)), fmt.Sprintf(equal, at(""), at(then))),
+			changed: differs(at(then)), returned: differs(at(last)),
 		}
 	}
 	var all []probe
@@ -237,7 +245,11 @@ func probes(ago, look time.Duration) []probe {
 		}
 		all = append(all, build(name, selector, alive, moved, "%s == %s", func(offset string) string { return selector + offset }))
 	}
-	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet, qLabels, qPod, qContainer, qWorkload} {
+	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet} {
+		add(false, name)
+		all[len(all)-1].came = of(name) + " unless " + of(name) + then
+	}
+	for _, name := range []string{qLabels, qPod, qContainer, qWorkload} {
 		add(false, name)
 	}
 	for _, name := range []string{qScore, qVulnerable, qUnschedulable, qMounted, qMaxFrequency, qMemTotal, qPhase} {
@@ -268,8 +280,11 @@ func probes(ago, look time.Duration) []probe {
 // scraped is the longest time between two samples of a series with which a change of its value is noticed at once.
 const scraped = time.Minute
 
-// changes asks which series have changed since the last look, so long ago. ok is false if that cannot be answered.
-func (c *Collector) changes(ctx context.Context, look time.Duration, at time.Time) (all map[string][]telemetry.Sample, ok bool) {
+// changes asks which series have changed since the last look, so long ago, and whether one came that says which nodes there are. ok is
+// false if that cannot be answered.
+func (c *Collector) changes(
+	ctx context.Context, look time.Duration, at time.Time,
+) (all map[string][]telemetry.Sample, someCame, ok bool) {
 	asked := probes(look+late, look)
 	hints, changed := map[string]string{}, map[string]string{}
 	for _, p := range asked {
@@ -289,20 +304,32 @@ func (c *Collector) changes(ctx context.Context, look time.Duration, at time.Tim
 	}
 	answers := c.client.AskTogether(ctx, hints, at, c.config.QueryTimeout/2)
 	if !sound(answers) {
-		return nil, false
+		return nil, false, false
 	}
 	for _, p := range asked {
-		if p.hinted(answers) {
+		hinted, values := p.hinted(answers)
+		if hinted {
 			changed[p.name] = p.changed
+		}
+		if values {
+			changed[p.name+returned] = p.returned
+		}
+		if hinted && p.came != "" {
+			changed[p.name+came] = p.came
 		}
 	}
 	if len(changed) == 0 {
-		return nil, true
+		return nil, false, true
 	}
 	answers = c.client.AskTogether(ctx, changed, at, c.config.QueryTimeout/2)
 	all = map[string][]telemetry.Sample{}
 	for name, a := range answers {
-		all[name] = a.Samples
+		if strings.HasSuffix(name, came) {
+			someCame = someCame || len(a.Samples) > 0
+			continue
+		}
+		name = strings.TrimSuffix(name, returned)
+		all[name] = append(all[name], a.Samples...)
 	}
-	return all, sound(answers)
+	return all, someCame, sound(answers)
 }

@@ -160,12 +160,6 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 			return errRollBack
 		}
 		few = true
-		by := func(p placement.Problem, plan placement.Plan) string {
-			plan.Work = 0
-			text, err := json.MarshalIndent(placement.Decide("", plan, explain(c.list, p, plan, (*part).decided), func(int) bool { return true }), "", " ")
-			require.NoError(w, err)
-			return string(text)
-		}
 		inv, blind, err := freshInventory(ctx, tx, settingsOfCandidates)
 		require.NoError(w, err)
 		require.Empty(w, blind)
@@ -173,11 +167,20 @@ func (w *randomWorld) compare(id uuid.UUID) (few bool) {
 		_, p, plan, err := solve(c.app, c.list, inv)
 		require.NoError(w, err)
 		require.Less(w, len(d.problem.Nodes), len(p.Nodes)+1)
-		require.Equal(w, by(p, plan), by(d.problem, d.plan), c.stored.Name)
+		require.Equal(w, w.explained(c.list, p, plan), w.explained(c.list, d.problem, d.plan), c.stored.Name)
 		return errRollBack
 	})
 	require.True(w, errors.Is(err, errRollBack))
 	return few
+}
+
+// explained is all that is stored of a decision, but for what it cost.
+func (w *randomWorld) explained(list []part, p placement.Problem, plan placement.Plan) string {
+	w.Helper()
+	plan.Work = 0
+	text, err := json.MarshalIndent(placement.Decide("", plan, explain(list, p, plan, (*part).decided), func(int) bool { return true }), "", " ")
+	require.NoError(w, err)
+	return string(text)
 }
 
 // TestCandidates_decideForSeveralApplicationsAsAllNodesDo: the same where they are placed together.
@@ -224,12 +227,6 @@ func (w *randomWorld) compareTogether(ids []uuid.UUID) (few bool) {
 			return errRollBack
 		}
 		few = true
-		by := func(p placement.Problem, plan placement.Plan) string {
-			plan.Work = 0
-			text, err := json.MarshalIndent(placement.Decide("", plan, explain(list, p, plan, (*part).decided), func(int) bool { return true }), "", " ")
-			require.NoError(w, err)
-			return string(text)
-		}
 		inv, blind, err := freshInventory(ctx, tx, settingsOfCandidates)
 		require.NoError(w, err)
 		require.Empty(w, blind)
@@ -239,7 +236,7 @@ func (w *randomWorld) compareTogether(ids []uuid.UUID) (few bool) {
 		p := problemOfAll(all, inv)
 		plan, err := placement.Place(p)
 		require.NoError(w, err)
-		require.Equal(w, by(p, plan), by(d.problem, d.plan))
+		require.Equal(w, w.explained(list, p, plan), w.explained(list, d.problem, d.plan))
 		return errRollBack
 	})
 	require.True(w, errors.Is(err, errRollBack))

@@ -81,7 +81,7 @@ func Reserve(ctx context.Context, tx *store.Tx, r Ranges, namespace, name string
 	if _, err := tx.Exec(ctx, upsert, namespace, name, addresses); err != nil {
 		return fmt.Errorf("ask for addresses: %w", err)
 	}
-	return settle(ctx, tx, r, namespace, name)
+	return allocate(ctx, tx, r, namespace, name)
 }
 
 // Release gives back the addresses of an Ipam. Those that wait get them.
@@ -92,11 +92,11 @@ func Release(ctx context.Context, tx *store.Tx, r Ranges, namespace, name string
 	if _, err := tx.Exec(ctx, remove, namespace, name); err != nil {
 		return fmt.Errorf("give back addresses: %w", err)
 	}
-	return settle(ctx, tx, r, namespace, name)
+	return allocate(ctx, tx, r, namespace, name)
 }
 
-// settle gives everyone what can be given.
-func settle(ctx context.Context, tx *store.Tx, r Ranges, namespace, name string) error {
+// allocate gives everyone what can be given.
+func allocate(ctx context.Context, tx *store.Tx, r Ranges, namespace, name string) error {
 	all, err := store.Collect(ctx, tx, "read the addresses", pgx.RowToStructByName[ask], selectAll, namespace, name)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func settle(ctx context.Context, tx *store.Tx, r Ranges, namespace, name string)
 		if a.Code == Reserved && a.CIDR.Bits() == length(a.Addresses) {
 			continue
 		}
-		a.settle(r, taken(all))
+		a.allocate(r, taken(all))
 		if a == all[i] {
 			continue
 		}
@@ -127,8 +127,8 @@ func taken(all []ask) (out []netip.Prefix) {
 	return out
 }
 
-// settle gives it what it wants, or says why not. What it has meanwhile it keeps: it may be in use.
-func (a *ask) settle(r Ranges, taken []netip.Prefix) {
+// allocate gives it what it wants, or says why not. What it has meanwhile it keeps: it may be in use.
+func (a *ask) allocate(r Ranges, taken []netip.Prefix) {
 	wanted := length(a.Addresses)
 	found := r.place(taken, a.CIDR, wanted)
 	switch {

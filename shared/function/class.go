@@ -12,7 +12,7 @@ const (
 	Medium  Class = "medium"  // a page of objects, which are in memory several times, or the parser of PromQL
 	Large   Class = "large"   // ten thousand nodes and the problem they make, or as many alerts
 	Batch   Class = "batch"   // all that there is of something
-	Series  Class = "series"  // the series of a range of time
+	Series  Class = "series"  // the series of a range of time, or of all nodes
 	RPC     Class = "rpc"     // as Large, over gRPC, whose library is a third of a small function
 	Compose Class = "compose" // compose files, whose library takes its part of memory as soon as it is linked
 

@@ -18,7 +18,7 @@ var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // perhaps the topology is outdated
 	Emits:       []string{events.TopologyChanged, events.PodsChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
-	Class:       function.Batch,
+	Class:       function.Series,
 	Needs:       []function.Need{function.Telemetry},
 }
 

@@ -1,7 +1,8 @@
 // Package taxonomy answers with the clusters, nodes and pods that telemetry reports.
 //
-// It reads the stored topology, a view of its rows, and makes that new first when it is older than TAXONOMY_AGE. A
-// caller sees the picture with its gaps, each named in warnings. While the store is away it answers by telemetry alone.
+// It reads the stored topology, a view of its rows, and makes that new first when it is older than TAXONOMY_AGE; where that
+// takes long, as with very many nodes, a caller gets what is stored, if it is recent. A caller sees the picture with its gaps,
+// each named in warnings. While the store is away it answers by telemetry alone.
 package taxonomy
 
 import (
@@ -31,7 +32,7 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
 	Emits:  []string{events.TopologyChanged, events.PodsChanged}, // when it had to look
-	Class:  function.Batch,                                       // the answers of all queries are in memory at once
+	Class:  function.Series,                                      // it looks as the tick does
 	Needs:  []function.Need{function.Telemetry},
 }
 
@@ -44,7 +45,8 @@ type Function struct {
 }
 
 type config struct {
-	Age time.Duration `envconfig:"TAXONOMY_AGE" default:"5s"` // from which the stored topology is made new first
+	Age    time.Duration `envconfig:"TAXONOMY_AGE" default:"5s"`    // from which the stored topology is made new first
+	Recent time.Duration `envconfig:"TAXONOMY_RECENT" default:"1m"` // up to which it is answered where that takes long
 }
 
 // New makes the function.
@@ -75,7 +77,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return f.live(w, r, shape) // the store is away, and telemetry alone can tell
 	}
 	if err != nil || at.IsZero() || time.Since(at) > f.config.Age+maxStale(r) {
-		if err := f.refresh(r.Context()); err != nil {
+		if err := f.renew(r.Context(), at); err != nil {
 			return err
 		}
 	}
@@ -177,6 +179,27 @@ func ask(r *http.Request) (view topology.View, shape string, err error) {
 		}
 	}
 	return view, shape, q.Err()
+}
+
+// patience is how long a caller who could have a recent picture waits for a newer one.
+const patience = 2 * time.Second
+
+// renew refreshes the stored topology, which is as old as it says. Whoever could have a recent one does not wait long for it: the
+// refresh goes on, for the next caller.
+func (f *Function) renew(ctx context.Context, at time.Time) error {
+	if time.Since(at) > f.config.Recent {
+		return f.refresh(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- f.refresh(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // refresh makes the stored topology new if it is too old. Of several callers one refreshes it and the others wait.

@@ -301,3 +301,31 @@ func TestHandle_doesNotLookForWhoTakesAnOldPicture(t *testing.T) {
 		}
 	}
 }
+
+// TestHandle_aRecentPictureIsAnsweredWhereANewOneTakesLong: it is made all the same, for the next caller.
+func TestHandle_aRecentPictureIsAnsweredWhereANewOneTakesLong(t *testing.T) {
+	inner := telemetry(t)
+	var slow atomic.Pointer[chan struct{}]
+	h, issuer := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if until := slow.Load(); until != nil {
+			<-*until
+		}
+		inner.ServeHTTP(w, r)
+	}), "1ms")
+	viewer := issuer.Token(t, auth.Viewer)
+	first := get(h, "/aggregator/", viewer)
+	require.Equal(t, http.StatusOK, first.Code, first.Body.String())
+	until := make(chan struct{})
+	slow.Store(&until)
+	for range 2 { // the second finds that the first one's is still being made
+		w := get(h, "/aggregator/", viewer)
+		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+		require.Equal(t, first.Header().Get("ETag"), w.Header().Get("ETag"))
+	}
+	slow.Store(nil)
+	close(until)
+	require.Eventually(t, func() bool {
+		w := ask(h, "/aggregator/", viewer, map[string]string{"Cache-Control": "max-stale"})
+		return w.Header().Get("ETag") != first.Header().Get("ETag")
+	}, time.Minute, 10*time.Millisecond)
+}

@@ -3,6 +3,7 @@ package knative_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -217,8 +218,64 @@ func (r *result) created() int {
 	return r.answers[http.StatusCreated]
 }
 
+// submissions are applications that were handed in under a key each, which makes retries harmless.
+type submissions struct {
+	name string
+	mu   sync.Mutex
+	made map[string][]string // name of the application: the ids that were answered
+}
+
+// run hands in applications, called NAME-0 and so on, until quit is closed. One that was not accepted is handed in again under the
+// same key, like a client would. r counts the answers.
+func (s *submissions) run(w *world, quit <-chan struct{}, r *result) {
+	for n := 0; ; n++ {
+		name, key := fmt.Sprintf("%s-%d", s.name, n), uuid.NewString()
+		for {
+			a, err := w.try(auth.Operator, http.MethodPost, "/jobmanager/groups", application(name), "Idempotency-Key", key)
+			r.add(a, err, "POST groups")
+			if a.status/100 == 2 {
+				var g api.Application
+				if json.Unmarshal(a.body, &g) == nil {
+					s.mu.Lock()
+					s.made[name] = append(s.made[name], g.ID)
+					s.mu.Unlock()
+				}
+				break
+			}
+			if ended(quit, 200*time.Millisecond) {
+				return
+			}
+		}
+		if ended(quit, time.Second) {
+			return
+		}
+	}
+}
+
+// accepted are the applications that were, by name.
+func (s *submissions) accepted() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.made)
+}
+
+// areThereOnce checks that each application that was accepted is there, and once.
+func (s *submissions) areThereOnce(w *world) {
+	for name, ids := range s.accepted() {
+		var g []api.Application
+		w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?app="+name, "", &g)
+		n := 0
+		for i := range g {
+			if g[i].Name == name {
+				n++
+			}
+		}
+		require.Equal(w.t, 1, n, "%s was handed in under one key, and is there once (%v)", name, ids)
+	}
+}
+
 // traffic keeps submitting, reading and listing until stop is called, which checks that all calls succeeded; r has the
-// counts meanwhile. A 503 is retried with the same key, like a client would.
+// counts meanwhile.
 func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	t.Helper()
 	w.client(auth.Operator)
@@ -226,33 +283,8 @@ func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	r = &result{answers: map[int]int{}}
 	quit := make(chan struct{})
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	made := map[string][]string{} // key -> ids
-	all.Go(func() {
-		for n := 0; ; n++ {
-			key := fmt.Sprintf("%s-%d-%s", name, n, uuid.NewString())
-			for {
-				a, err := w.try(auth.Operator, http.MethodPost, "/jobmanager/groups", application(fmt.Sprintf("%s-%d", name, n)),
-					"Idempotency-Key", key)
-				r.add(a, err, "POST groups")
-				if a.status/100 == 2 {
-					var g api.Application
-					if json.Unmarshal(a.body, &g) == nil {
-						mu.Lock()
-						made[key] = append(made[key], g.ID)
-						mu.Unlock()
-					}
-					break
-				}
-				if ended(quit, 200*time.Millisecond) {
-					return
-				}
-			}
-			if ended(quit, time.Second) {
-				return
-			}
-		}
-	})
+	handed := &submissions{name: name, made: map[string][]string{}}
+	all.Go(func() { handed.run(w, quit, r) })
 	for _, path := range []string{"/jobmanager/groups", "/jobmanager/jobs", "/matchmaker/", "/aggregator/"} {
 		all.Go(func() {
 			for !ended(quit, 300*time.Millisecond) {
@@ -271,19 +303,8 @@ func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 		end()
 		t.Logf("answers by status: %v", r.answers)
 		require.Empty(t, r.failures, "%v", r.answers)
-		for key, ids := range made {
-			var g []api.Application
-			prefix, _, _ := strings.Cut(key, "-"+key[len(key)-36:])
-			w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?app="+prefix, "", &g)
-			n := 0
-			for i := range g {
-				if g[i].Name == prefix {
-					n++
-				}
-			}
-			require.Equal(t, 1, n, "%s was handed in under one key, and is there once (%v)", prefix, ids)
-		}
-		for _, ids := range made {
+		handed.areThereOnce(w)
+		for _, ids := range handed.accepted() {
 			w.available(ids[0])
 		}
 	}

@@ -1096,6 +1096,8 @@ grant select (application_id, applied, cleans, cluster, cluster_silent, componen
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_place;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_place;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_place;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_place;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_place;
@@ -1912,6 +1914,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_channel_list;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_channel_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_channel_list;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_channel_list;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_channel_list;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_channel_list;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_channel_list;
@@ -1981,12 +1984,14 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-replan
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_swm_replan;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_swm_replan;
 grant select (application_id, last_at, times), insert (application_id, last_at, times), update (last_at, times), delete on channel_replans to littoral_swm_replan;
-grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_replan;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_swm_replan;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_swm_replan;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_replan;
 grant insert (consumer, id, source) on inbox to littoral_swm_replan;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_replan;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_replan;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_swm_replan;
 grant select (source, target, type) on mdm_relations to littoral_swm_replan;
 grant select (metric, step_seconds) on metric_forecasts to littoral_swm_replan;
@@ -1998,6 +2003,7 @@ grant select (cluster, last_seen, node) on nodes to littoral_swm_replan;
 grant insert (event, id) on outbox to littoral_swm_replan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_swm_replan;
 grant select (instance) on policies to littoral_swm_replan;
+grant select (document, kind, name, namespace) on swm_objects to littoral_swm_replan;
 grant select (at, head) on topology to littoral_swm_replan;
 grant select (body, key) on topology_clusters to littoral_swm_replan;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_swm_replan;

@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/settings"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -53,11 +54,7 @@ func newNetwork(t *testing.T, useForecast string) *network {
 	n.sys = inprocess.StartWith(t, settings.Map(map[string]string{
 		"USE_FORECAST": useForecast, "PROMETHEUS_ADDRESS": server.URL, "OBJECTS_URL": "file://" + t.TempDir(),
 	}))
-	taxonomy := inprocess.Topology(time.Now())
-	third := taxonomy.Cluster["hub"].Node["hub-1"]
-	third.Name = "hub-3"
-	taxonomy.Cluster["hub"].Node["hub-3"] = third
-	n.sys.SaveTopology(taxonomy)
+	n.sys.SaveTopology(n.taxonomy())
 
 	text := "networkImplementation: LAN\nnodes: [{name: hub-1}, {name: hub-2}, {name: hub-3}]\nlinks:\n"
 	for _, a := range []string{"hub-1", "hub-2", "hub-3"} {
@@ -70,6 +67,14 @@ func newNetwork(t *testing.T, useForecast string) *network {
 	}
 	n.call(http.MethodPut, "/swm/topologies/lan", text, nil)
 	return n
+}
+
+func (n *network) taxonomy() *topology.Taxonomy {
+	all := inprocess.Topology(time.Now())
+	third := all.Cluster["hub"].Node["hub-1"]
+	third.Name = "hub-3"
+	all.Cluster["hub"].Node["hub-3"] = third
+	return all
 }
 
 func (n *network) call(method, path, body string, into any) {
@@ -119,6 +124,23 @@ func (n *network) course(waning [2]string) (all []prometheus.Sample) {
 		all = append(all, carrying(link, 50_000, now))
 	}
 	return all
+}
+
+// learn lets the links be measured, one of them less and less, and a model of it foresee them all.
+func (n *network) learn(waning [2]string) {
+	n.Helper()
+	n.measured(n.course(waning)...)
+	var training struct {
+		ID         string `json:"training_id"`
+		State, Why string
+	}
+	n.call(http.MethodPost, "/metricsexport/train", `{"model_name": "links", "model_type": "ridge", "window_in_seconds": 300000,
+"step_in_seconds": 600, "telemetry_metric": "net_bandwidth_kbps{source_node='`+waning[0]+`', target_node='`+waning[1]+`'}"}`, &training)
+	n.call(http.MethodGet, "/metricsexport/trainings/"+training.ID, "", &training)
+	require.Equal(n, "Finished", training.State, training.Why)
+	n.call(http.MethodPost, "/metricsexport/create_model_metric", `{"metric_name": "net_bandwidth_kbps_forecast", "type": 2,
+"model_name": "links", "telemetry_metric": "net_bandwidth_kbps", "step_in_seconds": 600, "steps_ahead": 3}`, nil)
+	n.tick("metricsexport-compute")
 }
 
 // channel returns the state of the application's channel, and the link that it takes.
@@ -173,19 +195,7 @@ func TestALinkIsLeftBeforeItDegrades(t *testing.T) {
 			require.Equal(t, 2, hub.Work())
 			state, first := n.channel(g.ID)
 			require.Equal(t, "RUNNING", state)
-			n.measured(n.course(first)...)
-
-			var training struct {
-				ID         string `json:"training_id"`
-				State, Why string
-			}
-			n.call(http.MethodPost, "/metricsexport/train", `{"model_name": "links", "model_type": "ridge", "window_in_seconds": 300000,
-"step_in_seconds": 600, "telemetry_metric": "net_bandwidth_kbps{source_node='`+first[0]+`', target_node='`+first[1]+`'}"}`, &training)
-			n.call(http.MethodGet, "/metricsexport/trainings/"+training.ID, "", &training)
-			require.Equal(t, "Finished", training.State, training.Why)
-			n.call(http.MethodPost, "/metricsexport/create_model_metric", `{"metric_name": "net_bandwidth_kbps_forecast", "type": 2,
-"model_name": "links", "telemetry_metric": "net_bandwidth_kbps", "step_in_seconds": 600, "steps_ahead": 3}`, nil)
-			n.tick("metricsexport-compute")
+			n.learn(first)
 			forecast := n.link(first)
 			require.Empty(t, forecast.Degraded)
 			require.InDelta(t, 50_000, forecast.BandwidthKbps, 1)
@@ -216,4 +226,68 @@ func TestALinkIsLeftBeforeItDegrades(t *testing.T) {
 			require.Empty(t, n.sys.Broker.Failures())
 		})
 	}
+}
+
+// planned are the nodes of the camera's ends, were it handed in now.
+func (n *network) planned() (link [2]string) {
+	n.Helper()
+	var plan struct {
+		Steps []struct {
+			Component string
+			To        struct {
+				Node string `json:"node_name"`
+			}
+		}
+	}
+	n.call(http.MethodPost, "/matchmaker/plan", camera, &plan)
+	require.Len(n, plan.Steps, 2)
+	for _, s := range plan.Steps {
+		link[slices.Index([]string{"front", "back"}, s.Component)] = s.To.Node
+	}
+	return link
+}
+
+// TestWhoeverPlacesKnowsWhatIsForeseen: nothing is planned, explained, moved or placed later over a link that will be too narrow.
+func TestWhoeverPlacesKnowsWhatIsForeseen(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, "true")
+	waning := n.planned()
+	n.learn(waning)
+	require.NotEqual(t, waning, n.planned())
+	document, err := json.Marshal(camera)
+	require.NoError(t, err)
+	for path, body := range map[string]string{
+		"/matchmaker/explain": camera, "/matchmake": camera, "/matchmaker/whatif": `{"descriptor": ` + string(document) + `}`,
+	} {
+		require.Contains(t, string(call(t, n.sys, http.MethodPost, path, body)), "hub-", path)
+	}
+
+	hub := n.sys.Agent("ocm", "agent-hub")
+	g := ask(t, n.sys, http.MethodPost, "/jobmanager/groups", camera)
+	avoided := func(id string) [2]string {
+		t.Helper()
+		for hub.Work() > 0 {
+		}
+		state, link := n.channel(id)
+		require.Equal(t, "RUNNING", state)
+		require.NotEqual(t, waning, link)
+		return link
+	}
+	link := avoided(g.ID)
+	n.call(http.MethodPut, "/matchmaker/nodes/hub/"+link[0]+"/drain", "", nil)
+	left := link[0]
+	link = avoided(g.ID)
+	require.NotContains(t, link, left, "by a person who drains the node")
+	n.call(http.MethodPut, "/matchmaker/nodes/hub/"+left+"/uncordon", "", nil)
+	n.sys.SaveTopology(inprocess.Drain(n.taxonomy(), "hub/"+link[1]))
+	left = link[1]
+	link = avoided(g.ID)
+	require.NotContains(t, link, left, "by the node itself")
+	n.sys.SaveTopology(n.taxonomy())
+
+	other := ask(t, n.sys, http.MethodPost, "/jobmanager/groups", strings.Replace(camera, "name: camera", "name: other", 1))
+	require.Equal(t, "Pending", ask(t, n.sys, http.MethodGet, "/jobmanager/groups/"+other.ID, "").Status)
+	ask(t, n.sys, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "")
+	avoided(other.ID)
+	require.Empty(t, n.sys.Broker.Failures())
 }

@@ -747,9 +747,15 @@ grant select (application_id, changed_at, content, epoch, overflow, peer, reason
 grant select (application_id, at, cause, component, data, event, from_state, id, job_id, message, to_state, trace_id) on history to littoral_controller_logs_show;
 
 -- controller-offer
-grant select (id, name) on applications to littoral_controller_offer;
+grant select (deleted_at, desired, id, name) on applications to littoral_controller_offer;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_controller_offer;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_controller_offer;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_controller_offer;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_controller_offer;
+grant select (metric, step_seconds) on metric_forecasts to littoral_controller_offer;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_controller_offer;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_controller_offer;
+grant select (document, name, updated_at) on network_topologies to littoral_controller_offer;
 grant select (cluster, last_seen, node) on nodes to littoral_controller_offer;
 grant select (at, head) on topology to littoral_controller_offer;
 grant select (body, key) on topology_clusters to littoral_controller_offer;

@@ -16,6 +16,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/infra/runner/prometheus/prometheustest"
+	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/settings"
@@ -261,6 +262,7 @@ func TestWhoeverPlacesKnowsWhatIsForeseen(t *testing.T) {
 	} {
 		require.Contains(t, string(call(t, n.sys, http.MethodPost, path, body)), "hub-", path)
 	}
+	require.Contains(t, string(callAs(t, n.sys, auth.Controller, http.MethodPost, "/controller/offers", camera)), `"placed":2`)
 
 	hub := n.sys.Agent("ocm", "agent-hub")
 	g := ask(t, n.sys, http.MethodPost, "/jobmanager/groups", camera)

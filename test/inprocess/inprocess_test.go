@@ -48,9 +48,14 @@ func ask(t *testing.T, sys *inprocess.System, method, path, body string) (g grou
 // call returns what an operation answers.
 func call(t *testing.T, sys *inprocess.System, method, path, body string) []byte {
 	t.Helper()
+	return callAs(t, sys, auth.Operator, method, path, body)
+}
+
+func callAs(t *testing.T, sys *inprocess.System, role auth.Role, method, path, body string) []byte {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, sys.URL+path, strings.NewReader(body))
 	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+sys.Token(auth.Operator))
+	r.Header.Set("Authorization", "Bearer "+sys.Token(role))
 	resp, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()

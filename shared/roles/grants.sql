@@ -539,20 +539,24 @@ grant select (accepted, created_at, event, id, tried_at), update (accepted, trie
 grant select (attributes, consumer, type) on subscriptions to littoral_function;
 
 -- acm-app-apply
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (deleted_at, desired, judged, updated_at) on applications to littoral_acm_app_apply;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_acm_app_apply;
 grant select (application_id, name, namespace, uid), insert (application_id, name, namespace, uid), update (application_id, status, status_at, uid) on codeco_apps to littoral_acm_app_apply;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_acm_app_apply;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_acm_app_apply;
 grant insert (event, id) on outbox to littoral_acm_app_apply;
+grant select (instance) on policies to littoral_acm_app_apply;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_acm_app_apply;
 
 -- acm-app-create
-grant select (created_at, deleted_at, description, desired, id, judged, name, namespace, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_acm_app_create;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_acm_app_create;
 grant select (application_id, name, namespace, uid), insert (application_id, name, namespace, uid), update (application_id, status, status_at, uid) on codeco_apps to littoral_acm_app_create;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_acm_app_create;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type) on jobs to littoral_acm_app_create;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_acm_app_create;
 grant insert (event, id) on outbox to littoral_acm_app_create;
+grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_acm_app_create;
+grant select (instance) on policies to littoral_acm_app_create;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_acm_app_create;
+grant select (body, cluster, cpu_percent, memory_percent, node, watts) on topology_nodes to littoral_acm_app_create;
 
 -- acm-app-delete
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, judged, updated_at) on applications to littoral_acm_app_delete;
@@ -560,6 +564,9 @@ grant select (application_id, name, namespace, uid) on codeco_apps to littoral_a
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_acm_app_delete;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_acm_app_delete;
 grant insert (event, id) on outbox to littoral_acm_app_delete;
+grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_acm_app_delete;
+grant select (instance) on policies to littoral_acm_app_delete;
+grant select (body, cluster, cpu_percent, memory_percent, node, watts) on topology_nodes to littoral_acm_app_delete;
 
 -- acm-app-get
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_acm_app_get;
@@ -579,15 +586,17 @@ grant select (body, cluster, cpu_percent, memory_percent, node, watts) on topolo
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, description, descriptor, updated_at, version) on applications to littoral_acm_app_update;
 grant select (application_id, name, namespace, uid) on codeco_apps to littoral_acm_app_update;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_acm_app_update;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_acm_app_update;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_acm_app_update;
 grant insert (event, id) on outbox to littoral_acm_app_update;
 grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_acm_app_update;
+grant select (instance) on policies to littoral_acm_app_update;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_acm_app_update;
 grant select (body, cluster, cpu_percent, memory_percent, node, watts) on topology_nodes to littoral_acm_app_update;
 
 -- acm-metrics
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_acm_metrics;
 grant select (application_id, name, namespace) on codeco_apps to littoral_acm_metrics;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_acm_metrics;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_acm_metrics;
 grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_acm_metrics;
 grant select (source, target, type) on mdm_relations to littoral_acm_metrics;
@@ -599,13 +608,15 @@ grant select (document, name, updated_at) on network_topologies to littoral_acm_
 grant select (cluster, last_seen, node) on nodes to littoral_acm_metrics;
 grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_acm_metrics;
 grant select (at) on topology to littoral_acm_metrics;
-grant select (architecture, body, cluster, cores, cpu_percent, engine, labels, node, sca, schedulable, used_memory, watts, written_at) on topology_nodes to littoral_acm_metrics;
+grant select (architecture, body, cluster, cores, cpu_percent, engine, labels, memory_percent, node, sca, schedulable, used_memory, watts, written_at) on topology_nodes to littoral_acm_metrics;
 
 -- acm-status
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_acm_status;
 grant select (application_id, name, namespace, status, status_at, uid), update (status, status_at) on codeco_apps to littoral_acm_status;
 grant insert (consumer, id, source) on inbox to littoral_acm_status;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_acm_status;
+grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_acm_status;
+grant select (body, cluster, cpu_percent, memory_percent, node, watts) on topology_nodes to littoral_acm_status;
 
 -- aggregator-alerted
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_aggregator_alerted;
@@ -695,14 +706,18 @@ grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, e
 
 -- clusterlink-sync
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_clusterlink_sync;
+grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_clusterlink_sync;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_clusterlink_sync;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), update (applied, changed_at, message, state) on link_sides to littoral_clusterlink_sync;
+grant usage on sequence link_epochs to littoral_clusterlink_sync;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_clusterlink_sync;
 
 -- controller-accept
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_controller_accept;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (acts_until, deleted_at, desired, judged, updated_at) on applications to littoral_controller_accept;
 grant select (application_id, changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until), insert (application_id, epoch, peer, side, state), update (changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until) on handovers to littoral_controller_accept;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_controller_accept;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_accept;
 grant insert (event, id) on outbox to littoral_controller_accept;
+grant select (instance) on policies to littoral_controller_accept;
 
 -- controller-give
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (away, desired, judged, updated_at) on applications to littoral_controller_give;
@@ -711,13 +726,15 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_controller_give;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_give;
 grant insert (event, id) on outbox to littoral_controller_give;
+grant select (instance) on policies to littoral_controller_give;
 
 -- controller-handover-create
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_controller_handover_create;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (acts_until, deleted_at, desired, judged, updated_at) on applications to littoral_controller_handover_create;
 grant select (application_id, changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until), insert (application_id, epoch, peer, side, state), update (changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until) on handovers to littoral_controller_handover_create;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_controller_handover_create;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_controller_handover_create;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_handover_create;
 grant insert (event, id) on outbox to littoral_controller_handover_create;
+grant select (instance) on policies to littoral_controller_handover_create;
 
 -- controller-handover-list
 grant select (application_id, changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until) on handovers to littoral_controller_handover_list;
@@ -731,11 +748,13 @@ grant select (application_id, changed_at, content, epoch, overflow, peer, reason
 grant select (application_id, at, cause, component, data, event, from_state, id, job_id, message, to_state, trace_id) on history to littoral_controller_history_show;
 
 -- controller-lease
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (away, desired, judged, updated_at) on applications to littoral_controller_lease;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (away, compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_controller_lease;
 grant select (application_id, changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until), update (changed_at, content, epoch, overflow, peer, reason, recalled, side, state, until) on handovers to littoral_controller_lease;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_controller_lease;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_lease;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_lease;
 grant insert (event, id) on outbox to littoral_controller_lease;
+grant select (instance) on policies to littoral_controller_lease;
+grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_controller_lease;
 
 -- controller-logs-read
 grant select (id, owner) on applications to littoral_controller_logs_read;
@@ -752,11 +771,16 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_controller_offer;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_controller_offer;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_controller_offer;
+grant select (edf_id, identifier, type) on mdm_entities to littoral_controller_offer;
+grant select (source, target, type) on mdm_relations to littoral_controller_offer;
 grant select (metric, step_seconds) on metric_forecasts to littoral_controller_offer;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_controller_offer;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_controller_offer;
 grant select (document, name, updated_at) on network_topologies to littoral_controller_offer;
+grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_controller_offer;
 grant select (cluster, last_seen, node) on nodes to littoral_controller_offer;
+grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_controller_offer;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_controller_offer;
 grant select (at, head) on topology to littoral_controller_offer;
 grant select (body, key) on topology_clusters to littoral_controller_offer;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_controller_offer;
@@ -776,38 +800,50 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_controller_renew;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_renew;
 grant insert (event, id) on outbox to littoral_controller_renew;
+grant select (instance) on policies to littoral_controller_renew;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_controller_renew;
 
 -- controller-take-over
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (away, desired, judged, updated_at) on applications to littoral_controller_take_over;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (away, compose_needs, description, descriptor, desired, judged, updated_at, version) on applications to littoral_controller_take_over;
 grant select (application_id, changed_at, content, epoch, looked_at, overflow, peer, reason, recalled, side, state, until), update (changed_at, content, epoch, looked_at, overflow, peer, reason, recalled, side, state, until) on handovers to littoral_controller_take_over;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_controller_take_over;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_take_over;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_controller_take_over;
 grant insert (event, id) on outbox to littoral_controller_take_over;
+grant select (instance) on policies to littoral_controller_take_over;
+grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_controller_take_over;
 
 -- deploymentmanager-deploy-kubernetes
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_deploy_kubernetes;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_kubernetes;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_kubernetes;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_kubernetes;
+grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_kubernetes;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_kubernetes;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_kubernetes;
+grant select (instance) on policies to littoral_deploymentmanager_deploy_kubernetes;
 
 -- deploymentmanager-deploy-nuvla
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_deploy_nuvla;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_deploy_nuvla;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_deploy_nuvla;
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_nuvla;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_nuvla;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_nuvla;
+grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_nuvla;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_nuvla;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_nuvla;
+grant select (instance) on policies to littoral_deploymentmanager_deploy_nuvla;
 
 -- deploymentmanager-deploy-ocm
-grant select (acts_until, description, id, name, namespace), update (id) on applications to littoral_deploymentmanager_deploy_ocm;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_deploy_ocm;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_deploy_ocm;
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_ocm;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_ocm;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_ocm;
+grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_ocm;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_ocm;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_ocm;
+grant select (instance) on policies to littoral_deploymentmanager_deploy_ocm;
 
 -- deploymentmanager-pod-logs
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_deploymentmanager_pod_logs;
@@ -815,25 +851,34 @@ grant select (application_id, at, cause, component, data, event, from_state, id,
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_deploymentmanager_pod_logs;
 
 -- deploymentmanager-sync-kubernetes
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_sync_kubernetes;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_sync_kubernetes;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_kubernetes;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_kubernetes;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_kubernetes;
+grant usage on sequence link_epochs to littoral_deploymentmanager_sync_kubernetes;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_kubernetes;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_kubernetes;
+grant select (instance) on policies to littoral_deploymentmanager_sync_kubernetes;
 
 -- deploymentmanager-sync-nuvla
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_sync_nuvla;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_sync_nuvla;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_nuvla;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_nuvla;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_nuvla;
+grant usage on sequence link_epochs to littoral_deploymentmanager_sync_nuvla;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_nuvla;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_nuvla;
+grant select (instance) on policies to littoral_deploymentmanager_sync_nuvla;
 
 -- deploymentmanager-sync-ocm
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_deploymentmanager_sync_ocm;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_sync_ocm;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_ocm;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_ocm;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_ocm;
+grant usage on sequence link_epochs to littoral_deploymentmanager_sync_ocm;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_ocm;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_ocm;
+grant select (instance) on policies to littoral_deploymentmanager_sync_ocm;
 
 -- deploymentmanager-wake
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_wake;
@@ -868,7 +913,7 @@ grant select (at, silent_until) on topology to littoral_jobmanager_displace;
 -- jobmanager-group-create
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_jobmanager_group_create;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_group_create;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type) on jobs to littoral_jobmanager_group_create;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_group_create;
 grant insert (event, id) on outbox to littoral_jobmanager_group_create;
 grant select (instance) on policies to littoral_jobmanager_group_create;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_jobmanager_group_create;
@@ -919,17 +964,26 @@ grant select (application_id, at, cause, component, data, event, from_state, id,
 
 -- jobmanager-incompliance-create
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_jobmanager_incompliance_create;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_jobmanager_incompliance_create;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_jobmanager_incompliance_create;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_jobmanager_incompliance_create;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_incompliance_create;
 grant insert (consumer, id, source) on inbox to littoral_jobmanager_incompliance_create;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_incompliance_create;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_jobmanager_incompliance_create;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_jobmanager_incompliance_create;
 grant select (source, target, type) on mdm_relations to littoral_jobmanager_incompliance_create;
+grant select (metric, step_seconds) on metric_forecasts to littoral_jobmanager_incompliance_create;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_jobmanager_incompliance_create;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_jobmanager_incompliance_create;
+grant select (document, name, updated_at) on network_topologies to littoral_jobmanager_incompliance_create;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_jobmanager_incompliance_create;
 grant select (cluster, last_seen, node) on nodes to littoral_jobmanager_incompliance_create;
 grant insert (event, id) on outbox to littoral_jobmanager_incompliance_create;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_jobmanager_incompliance_create;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_jobmanager_incompliance_create;
 grant select (instance) on policies to littoral_jobmanager_incompliance_create;
+grant select (document, kind, name, namespace) on swm_objects to littoral_jobmanager_incompliance_create;
 grant select (at, head) on topology to littoral_jobmanager_incompliance_create;
 grant select (body, key) on topology_clusters to littoral_jobmanager_incompliance_create;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_jobmanager_incompliance_create;
@@ -955,12 +1009,13 @@ grant select (deleted_at, description, id, name, namespace) on applications to l
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_jobmanager_job_list;
 
 -- jobmanager-job-lock
-grant select (acts_until, description, id, name, namespace), update (id) on applications to littoral_jobmanager_job_lock;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_jobmanager_job_lock;
 grant select (agent) on bound_agents to littoral_jobmanager_job_lock;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_job_lock;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_job_lock;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_job_lock;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_jobmanager_job_lock;
 grant insert (event, id) on outbox to littoral_jobmanager_job_lock;
+grant select (instance) on policies to littoral_jobmanager_job_lock;
 
 -- jobmanager-job-promote
 grant select (acts_until, description, id, name, namespace) on applications to littoral_jobmanager_job_promote;
@@ -981,7 +1036,7 @@ grant select (instance) on policies to littoral_jobmanager_job_update;
 -- jobmanager-pin
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, description, descriptor, updated_at, version) on applications to littoral_jobmanager_pin;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_pin;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_jobmanager_pin;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_pin;
 grant insert (event, id) on outbox to littoral_jobmanager_pin;
 grant select (instance) on policies to littoral_jobmanager_pin;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_jobmanager_pin;
@@ -997,7 +1052,7 @@ grant select (application_id, at, author, restores, revision, summary) on revisi
 -- jobmanager-rollback
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, description, descriptor, updated_at, version) on applications to littoral_jobmanager_rollback;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_rollback;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_rollback;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_rollback;
 grant insert (event, id) on outbox to littoral_jobmanager_rollback;
 grant select (instance) on policies to littoral_jobmanager_rollback;
 grant select (application_id, at, author, compose_needs, descriptor, restores, revision, summary), insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_jobmanager_rollback;
@@ -1005,7 +1060,7 @@ grant select (application_id, at, author, compose_needs, descriptor, restores, r
 -- jobmanager-scale
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, description, descriptor, updated_at, version) on applications to littoral_jobmanager_scale;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_jobmanager_scale;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_scale;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_scale;
 grant insert (event, id) on outbox to littoral_jobmanager_scale;
 grant select (instance) on policies to littoral_jobmanager_scale;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_jobmanager_scale;
@@ -1050,6 +1105,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_evacuate;
 grant insert (event, id) on outbox to littoral_matchmaker_evacuate;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_evacuate;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_evacuate;
 grant select (instance) on policies to littoral_matchmaker_evacuate;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_evacuate;
 grant select (at, head) on topology to littoral_matchmaker_evacuate;
@@ -1071,6 +1127,7 @@ grant select (document, name, updated_at) on network_topologies to littoral_matc
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_explain;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_explain;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_explain;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_explain;
 grant select (at, head) on topology to littoral_matchmaker_explain;
 grant select (body, key) on topology_clusters to littoral_matchmaker_explain;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_explain;
@@ -1081,11 +1138,16 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_matchmake;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_matchmaker_matchmake;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_matchmake;
+grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_matchmake;
+grant select (source, target, type) on mdm_relations to littoral_matchmaker_matchmake;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_matchmake;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_matchmake;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_matchmake;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_matchmake;
+grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_matchmake;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_matchmake;
+grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_matchmake;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_matchmake;
 grant select (at, head) on topology to littoral_matchmaker_matchmake;
 grant select (body, key) on topology_clusters to littoral_matchmaker_matchmake;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_matchmake;
@@ -1093,6 +1155,7 @@ grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, e
 -- matchmaker-node-cordon
 grant select (author, cluster, deadline, drain, node, since), insert (author, cluster, deadline, drain, node), update (author, deadline, drain, since) on cordons to littoral_matchmaker_node_cordon;
 grant select (cluster, node) on nodes to littoral_matchmaker_node_cordon;
+grant insert (event, id) on outbox to littoral_matchmaker_node_cordon;
 
 -- matchmaker-node-drain
 grant select (author, cluster, deadline, drain, node, since), insert (author, cluster, deadline, drain, node), update (author, deadline, drain, since) on cordons to littoral_matchmaker_node_drain;
@@ -1130,6 +1193,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place;
 grant insert (event, id) on outbox to littoral_matchmaker_place;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_place;
 grant select (instance) on policies to littoral_matchmaker_place;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place;
 grant select (at, head) on topology to littoral_matchmaker_place;
@@ -1137,13 +1201,13 @@ grant select (body, key) on topology_clusters to littoral_matchmaker_place;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place;
 
 -- matchmaker-place-displaced
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_matchmaker_place_displaced;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (judged) on applications to littoral_matchmaker_place_displaced;
 grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_place_displaced;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_place_displaced;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_place_displaced;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_place_displaced;
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_place_displaced;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place_displaced;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place_displaced;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place_displaced;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place_displaced;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place_displaced;
@@ -1155,6 +1219,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place_displaced;
 grant insert (event, id) on outbox to littoral_matchmaker_place_displaced;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place_displaced;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_place_displaced;
 grant select (instance) on policies to littoral_matchmaker_place_displaced;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place_displaced;
 grant select (at, head) on topology to littoral_matchmaker_place_displaced;
@@ -1162,7 +1227,7 @@ grant select (body, key) on topology_clusters to littoral_matchmaker_place_displ
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place_displaced;
 
 -- matchmaker-plan
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_plan;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_plan;
 grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_plan;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_plan;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_plan;
@@ -1179,6 +1244,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_plan;
 grant insert (event, id) on outbox to littoral_matchmaker_plan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_plan;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_plan;
 grant select (instance) on policies to littoral_matchmaker_plan;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_matchmaker_plan;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_plan;
@@ -1205,6 +1271,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_retry;
 grant insert (event, id) on outbox to littoral_matchmaker_retry;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_retry;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_retry;
 grant select (instance) on policies to littoral_matchmaker_retry;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_retry;
 grant select (at, head) on topology to littoral_matchmaker_retry;
@@ -1213,7 +1280,7 @@ grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, e
 grant select (id) on topology_snapshots to littoral_matchmaker_retry;
 
 -- matchmaker-whatif
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_whatif;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_whatif;
 grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_whatif;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_whatif;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_whatif;
@@ -1230,6 +1297,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_whatif;
 grant insert (event, id) on outbox to littoral_matchmaker_whatif;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_whatif;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_whatif;
 grant select (instance) on policies to littoral_matchmaker_whatif;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_matchmaker_whatif;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_whatif;
@@ -1287,7 +1355,7 @@ grant usage on sequence bus_numbers to littoral_mdm_freshness;
 grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload) on bus_values to littoral_mdm_freshness;
 grant select (edf_id, events, heard_at, interval_seconds, name, type), insert (edf_id, events, heard_at, interval_seconds, name, type), update (events, heard_at, interval_seconds, name, type) on mdm_connectors to littoral_mdm_freshness;
 grant select (connector, edf_id, event_at, identifier, properties, schema_ref, type), insert (connector, edf_id, event_at, identifier, properties, schema_ref, type), update (connector, event_at, identifier, properties, schema_ref), delete on mdm_entities to littoral_mdm_freshness;
-grant select (edf_id, event_at, source, target, type), delete on mdm_relations to littoral_mdm_freshness;
+grant select (connector, edf_id, event_at, schema_ref, source, target, type), insert (connector, edf_id, event_at, schema_ref, source, target, type), update (connector, event_at, schema_ref), delete on mdm_relations to littoral_mdm_freshness;
 grant select (at, edf_id, event_at), insert (edf_id, event_at), update (at, event_at), delete on mdm_tombstones to littoral_mdm_freshness;
 
 -- mdm-home
@@ -1311,9 +1379,9 @@ grant select (at, edf_id, version), insert (edf_id, version), update (at, versio
 grant usage on sequence bus_numbers to littoral_mdm_observe;
 grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload) on bus_values to littoral_mdm_observe;
 grant select (edf_id, events, heard_at, interval_seconds, name, type), insert (edf_id, events, heard_at, interval_seconds, name, type), update (events, heard_at, interval_seconds, name, type) on mdm_connectors to littoral_mdm_observe;
-grant select (connector, edf_id, event_at, identifier, properties, schema_ref, type), insert (connector, edf_id, event_at, identifier, properties, schema_ref, type), update (connector, event_at, identifier, properties, schema_ref) on mdm_entities to littoral_mdm_observe;
-grant select (connector, edf_id, event_at, schema_ref), insert (connector, edf_id, event_at, schema_ref, source, target, type), update (connector, event_at, schema_ref) on mdm_relations to littoral_mdm_observe;
-grant select (edf_id, event_at) on mdm_tombstones to littoral_mdm_observe;
+grant select (connector, edf_id, event_at, identifier, properties, schema_ref, type), insert (connector, edf_id, event_at, identifier, properties, schema_ref, type), update (connector, event_at, identifier, properties, schema_ref), delete on mdm_entities to littoral_mdm_observe;
+grant select (connector, edf_id, event_at, schema_ref, source, target, type), insert (connector, edf_id, event_at, schema_ref, source, target, type), update (connector, event_at, schema_ref), delete on mdm_relations to littoral_mdm_observe;
+grant select (at, edf_id, event_at), insert (edf_id, event_at), update (at, event_at), delete on mdm_tombstones to littoral_mdm_observe;
 grant select (architecture, cluster, cores, engine, gpus, labels, memory, node, sca) on topology_nodes to littoral_mdm_observe;
 
 -- mdm-path
@@ -1324,9 +1392,10 @@ grant select (connector, edf_id, event_at, id, schema_ref, source, target, type)
 grant usage on sequence bus_numbers to littoral_mdm_publish;
 grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload) on bus_values to littoral_mdm_publish;
 grant select (edf_id, events, heard_at, refusal, refused, refused_at, type), insert (edf_id, events, heard_at, refusal, refused, refused_at, type), update (events, heard_at, refusal, refused, refused_at, type) on mdm_connectors to littoral_mdm_publish;
-grant select (connector, edf_id, event_at, identifier, properties, schema_ref, type), insert (connector, edf_id, event_at, identifier, properties, schema_ref, type), update (connector, event_at, identifier, properties, schema_ref) on mdm_entities to littoral_mdm_publish;
+grant select (connector, edf_id, event_at, identifier, properties, schema_ref, type), insert (connector, edf_id, event_at, identifier, properties, schema_ref, type), update (connector, event_at, identifier, properties, schema_ref), delete on mdm_entities to littoral_mdm_publish;
+grant select (connector, edf_id, event_at, schema_ref, source, target, type), insert (connector, edf_id, event_at, schema_ref, source, target, type), update (connector, event_at, schema_ref), delete on mdm_relations to littoral_mdm_publish;
 grant select (created_by, organization, schema, type, updated_at, version) on mdm_schemas to littoral_mdm_publish;
-grant select (edf_id, event_at) on mdm_tombstones to littoral_mdm_publish;
+grant select (at, edf_id, event_at), insert (edf_id, event_at), update (at, event_at), delete on mdm_tombstones to littoral_mdm_publish;
 
 -- mdm-schema-delete
 grant select (organization, type, version), delete on mdm_schemas to littoral_mdm_schema_delete;
@@ -1365,7 +1434,8 @@ grant select (about, created_at, kind, name, version) on models to littoral_metr
 -- metricsexport-fit
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_metricsexport_fit;
 grant insert (consumer, id, source) on inbox to littoral_metricsexport_fit;
-grant select (name, version), insert (about, kind, name, version), delete on models to littoral_metricsexport_fit;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_metricsexport_fit;
+grant select (about, created_at, kind, name, version), insert (about, kind, name, version), delete on models to littoral_metricsexport_fit;
 grant select (created_by, ends_at, heard, name, plan, refused, round, rounds, training, waited, weights), update (name), delete on pdlc_federations to littoral_metricsexport_fit;
 grant select (change, federation, participant, round, windows), insert (change, federation, participant, round, windows), update (at, change, windows) on pdlc_updates to littoral_metricsexport_fit;
 grant select (created_at, created_by, ended_at, id, model, request, state, version, why), update (ended_at, state, why), delete on trainings to littoral_metricsexport_fit;
@@ -1382,6 +1452,7 @@ grant select (name), delete on metrics to littoral_metricsexport_metric_delete;
 
 -- metricsexport-metric-get
 grant select (ahead, due_at, failures, labels, metric, model, model_type, query, sequence, step_seconds, told_at, why) on metric_forecasts to littoral_metricsexport_metric_get;
+grant select (at, body, error, first_at, judged_at, labels, lower, metric, naive_error, source, steps, text, upper, value) on metric_series to littoral_metricsexport_metric_get;
 grant select (created_at, created_by, help, labels, name, states, type) on metrics to littoral_metricsexport_metric_get;
 
 -- metricsexport-metric-list
@@ -1434,6 +1505,7 @@ grant select (access_point_id, zone_id) on mec_users to littoral_netma_access_po
 
 -- netma-access-point-list
 grant select (access_point_id, connection_type, latitude, longitude, operation_status, realm, zone_id) on mec_access_points to littoral_netma_access_point_list;
+grant select (access_point_id, zone_id) on mec_users to littoral_netma_access_point_list;
 
 -- netma-best
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_netma_best;
@@ -1533,9 +1605,10 @@ grant select (body, cluster, node, watts, written_at) on topology_nodes to litto
 -- netma-overlay-apply
 grant select (deleted_at, desired, id) on applications to littoral_netma_overlay_apply;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_netma_overlay_apply;
-grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput), insert (bandwidth, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput), update (bandwidth, energy, jitter, loss, measured_at, retransmissions, rtt, throughput), delete on link_measurements to littoral_netma_overlay_apply;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput), insert (bandwidth, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput), update (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, throughput), delete on link_measurements to littoral_netma_overlay_apply;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_netma_overlay_apply;
 grant select (document, name, updated_at) on network_topologies to littoral_netma_overlay_apply;
+grant insert (event, id) on outbox to littoral_netma_overlay_apply;
 
 -- netma-paths
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_netma_paths;
@@ -1549,6 +1622,7 @@ grant select (body, cluster, node, watts, written_at) on topology_nodes to litto
 grant select (access_point_id, connection_type, latitude, longitude, operation_status, realm, zone_id) on mec_access_points to littoral_netma_position_put;
 grant select (body, created_at, expired, expires_at, id, kind, owner) on mec_subscriptions to littoral_netma_position_put;
 grant select (access_point_id, accuracy, address, at, latitude, longitude, zone_id), insert (access_point_id, accuracy, address, at, latitude, longitude, zone_id), update (access_point_id, accuracy, at, latitude, longitude, zone_id) on mec_users to littoral_netma_position_put;
+grant insert (event, id) on outbox to littoral_netma_position_put;
 
 -- netma-reservation-delete
 grant select (name), delete on network_reservations to littoral_netma_reservation_delete;
@@ -1572,6 +1646,8 @@ grant select (id, kind, owner), delete on mec_subscriptions to littoral_netma_su
 
 -- netma-subscription-due
 grant select (body, created_at, expired, expires_at, id, kind, left_over, next_at, owner), update (expired, left_over, next_at), delete on mec_subscriptions to littoral_netma_subscription_due;
+grant select (access_point_id, accuracy, address, at, latitude, longitude, zone_id) on mec_users to littoral_netma_subscription_due;
+grant insert (event, id) on outbox to littoral_netma_subscription_due;
 
 -- netma-subscription-get
 grant select (body, created_at, expired, expires_at, id, kind, owner) on mec_subscriptions to littoral_netma_subscription_get;
@@ -1639,6 +1715,7 @@ grant select (created_by, ends_at, heard, name, plan, refused, round, rounds, tr
 grant select (change, federation, participant, round, windows), delete on pdlc_updates to littoral_pdlc_end_rounds;
 
 -- pdlc-federation-delete
+grant insert (event, id) on outbox to littoral_pdlc_federation_delete;
 grant select (name, training), delete on pdlc_federations to littoral_pdlc_federation_delete;
 
 -- pdlc-federation-get
@@ -1660,6 +1737,7 @@ grant select (change, federation, participant, round, windows), insert (change, 
 -- pdlc-generate
 
 -- pdlc-judge
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_pdlc_judge;
 grant select (about, created_at, kind, name, version) on models to littoral_pdlc_judge;
 grant select (champion, created_by, due_at, former, model, name, query, settings, training, updated_at, why), update (champion, former, training, updated_at, why) on pdlc_pipelines to littoral_pdlc_judge;
 grant select (created_at, created_by, ended_at, id, model, request, state, version, why) on trainings to littoral_pdlc_judge;
@@ -1691,19 +1769,28 @@ grant select (about, formula, name), insert (about, created_by, formula, name), 
 
 -- pdlc-recommend
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_pdlc_recommend;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_pdlc_recommend;
+grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_pdlc_recommend;
 
 -- pdlc-recommendation-list
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_pdlc_recommendation_list;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_pdlc_recommendation_list;
+grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_pdlc_recommendation_list;
 
 -- pdlc-retrain
 grant insert (event, id) on outbox to littoral_pdlc_retrain;
+grant select (created_by, ends_at, heard, name, plan, refused, round, rounds, training, waited, weights), insert (created_by, ends_at, name, plan, rounds, training, weights), update (ends_at, heard, plan, refused, round, weights) on pdlc_federations to littoral_pdlc_retrain;
 grant select (champion, created_by, due_at, former, model, name, query, settings, training, updated_at, why), update (due_at, training, updated_at) on pdlc_pipelines to littoral_pdlc_retrain;
+grant select (federation, round) on pdlc_updates to littoral_pdlc_retrain;
 grant select (model, version), insert (created_by, id, model, request, state, version) on trainings to littoral_pdlc_retrain;
 
 -- pdlc-score
+grant select (deleted_at, desired, id) on applications to littoral_pdlc_score;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_pdlc_score;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_pdlc_score;
 grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_pdlc_score;
 grant select (source, target, type) on mdm_relations to littoral_pdlc_score;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_pdlc_score;
 grant select (document, name, updated_at) on network_topologies to littoral_pdlc_score;
 grant select (cluster, last_seen, node) on nodes to littoral_pdlc_score;
 grant select (at, cluster, metrics, node), insert (at, cluster, metrics, node), update (at, metrics), delete on pdlc_nodes to littoral_pdlc_score;
@@ -1712,6 +1799,7 @@ grant select (at, cluster, node, profile, score, share, why), insert (at, cluste
 grant select (architecture, cluster, cores, cpu_percent, engine, forecast_cpu, memory, memory_percent, node, sca, schedulable, watts) on topology_nodes to littoral_pdlc_score;
 
 -- pdlc-score-list
+grant select (at, cluster, metrics, node) on pdlc_nodes to littoral_pdlc_score_list;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_pdlc_score_list;
 
 -- policymanager-alertmanager
@@ -1720,17 +1808,22 @@ grant select (deleted_at, id, state) on policies to littoral_policymanager_alert
 grant select (fingerprint, policy_id, received_at, since, starts_at, status), insert (fingerprint, known, labels, policy_id, received_at, since, starts_at, status), update (received_at) on policy_alerts to littoral_policymanager_alertmanager;
 
 -- policymanager-app-event
-grant select (deleted_at) on applications to littoral_policymanager_app_event;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_app_event;
+grant select (application_id, event, message), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_app_event;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_app_event;
 grant insert (event, id) on outbox to littoral_policymanager_app_event;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_app_event;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_app_event;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_app_event;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_app_event;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_app_event;
 grant select (at, details, id, policy_id, type), insert (details, policy_id, type) on policy_events to littoral_policymanager_app_event;
 
 -- policymanager-app-policies
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_policymanager_app_policies;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_app_policies;
+grant select (application_id, event, message), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_app_policies;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_app_policies;
 grant insert (event, id) on outbox to littoral_policymanager_app_policies;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_app_policies;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_app_policies;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_app_policies;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_app_policies;
 grant select (at, details, id, policy_id, type), insert (details, policy_id, type) on policy_events to littoral_policymanager_app_policies;
 
@@ -1745,7 +1838,7 @@ grant insert (consumer, id, source) on inbox to littoral_policymanager_follow;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_follow;
 grant insert (event, id) on outbox to littoral_policymanager_follow;
 grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_follow;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_follow;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_follow;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_follow;
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_follow;
 
@@ -1765,14 +1858,14 @@ grant select (acted_at, judged_at, received_at, started_at) on policy_actions to
 grant select (count, le, seconds, stage) on reaction_times to littoral_policymanager_metrics;
 
 -- policymanager-policy-activate
-grant select (desired, id) on applications to littoral_policymanager_policy_activate;
+grant select (desired, id, unwatched, unwatched_at), update (unwatched, unwatched_at) on applications to littoral_policymanager_policy_activate;
 grant insert (event, id) on outbox to littoral_policymanager_policy_activate;
 grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_policy_activate;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_policy_activate;
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_policy_activate;
 
 -- policymanager-policy-create
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_policymanager_policy_create;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_policy_create;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_policymanager_policy_create;
 grant insert (event, id) on outbox to littoral_policymanager_policy_create;
 grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_policy_create;
@@ -1789,12 +1882,12 @@ grant select (component, confirmed_by, detail, id, instance, policy_id, remediat
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_policy_deactivate;
 
 -- policymanager-policy-delete
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_policymanager_policy_delete;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_policy_delete;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_policy_delete;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_policy_delete;
 grant insert (event, id) on outbox to littoral_policymanager_policy_delete;
 grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_policy_delete;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_policy_delete;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_policy_delete;
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_policy_delete;
 
 -- policymanager-policy-get
@@ -1806,38 +1899,50 @@ grant select (created_at, definition, deleted_at, id, instance, name, origin, or
 grant select (at, details, id, policy_id, type) on policy_events to littoral_policymanager_policy_list;
 
 -- policymanager-policy-update
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_policymanager_policy_update;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_policymanager_policy_update;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_policy_update;
+grant select (application_id, event, message), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_policy_update;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_policy_update;
 grant insert (event, id) on outbox to littoral_policymanager_policy_update;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_policy_update;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_policy_update;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_policy_update;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_policy_update;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_policy_update;
 grant select (at, details, id, policy_id, type), insert (details, policy_id, type) on policy_events to littoral_policymanager_policy_update;
 
 -- policymanager-reconcile
-grant select (deleted_at, id) on applications to littoral_policymanager_reconcile;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_reconcile;
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_policymanager_reconcile;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_reconcile;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_reconcile;
 grant insert (event, id) on outbox to littoral_policymanager_reconcile;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (id) on policies to littoral_policymanager_reconcile;
-grant select (acted_at, held_until, id, instance, policy_id, started_at, status), update (held_until), delete on policy_actions to littoral_policymanager_reconcile;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_reconcile;
+grant select (acted_at, component, confirmed_by, detail, held_until, id, instance, policy_id, remediation, started_at, status, violation), update (acted_at, detail, held_until, idle, status), delete on policy_actions to littoral_policymanager_reconcile;
 grant select (received_at), delete on policy_alerts to littoral_policymanager_reconcile;
-grant select (id, policy_id), delete on policy_events to littoral_policymanager_reconcile;
+grant select (id, policy_id), insert (details, policy_id, type), delete on policy_events to littoral_policymanager_reconcile;
 
 -- policymanager-remediate
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_policymanager_remediate;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_policymanager_remediate;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_policymanager_remediate;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_policymanager_remediate;
 grant select (application_id, at, component, event, id), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_remediate;
 grant insert (consumer, id, source) on inbox to littoral_policymanager_remediate;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_remediate;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_policymanager_remediate;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_policymanager_remediate;
 grant select (source, target, type) on mdm_relations to littoral_policymanager_remediate;
+grant select (metric, step_seconds) on metric_forecasts to littoral_policymanager_remediate;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_policymanager_remediate;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_policymanager_remediate;
+grant select (document, name, updated_at) on network_topologies to littoral_policymanager_remediate;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_policymanager_remediate;
 grant select (cluster, last_seen, node) on nodes to littoral_policymanager_remediate;
 grant insert (event, id) on outbox to littoral_policymanager_remediate;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_policymanager_remediate;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_policymanager_remediate;
 grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_remediate;
 grant select (acted_at, component, confirmed_by, detail, id, idle, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, remediation, status) on policy_actions to littoral_policymanager_remediate;
 grant select (at, details, id, policy_id, type) on policy_events to littoral_policymanager_remediate;
+grant select (document, kind, name, namespace) on swm_objects to littoral_policymanager_remediate;
 grant select (at, head) on topology to littoral_policymanager_remediate;
 grant select (body, key) on topology_clusters to littoral_policymanager_remediate;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_policymanager_remediate;
@@ -1847,9 +1952,14 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_policymanager_render;
 
 -- policymanager-rule
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_rule;
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_policymanager_rule;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_rule;
 grant insert (consumer, id, source) on inbox to littoral_policymanager_rule;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (rule_done, rule_file, rule_url), delete on policies to littoral_policymanager_rule;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_rule;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_rule;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_rule;
+grant insert (details, policy_id, type) on policy_events to littoral_policymanager_rule;
 
 -- policymanager-stats
 grant select (deleted_at, phase) on policies to littoral_policymanager_stats;
@@ -1876,9 +1986,12 @@ grant select (component, id, instance, judged_at, policy_id, remediation, status
 -- policymanager-template-list
 
 -- policymanager-variable-delete
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_variable_delete;
+grant select (application_id, event, message), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_variable_delete;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_variable_delete;
 grant insert (event, id) on outbox to littoral_policymanager_variable_delete;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_variable_delete;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_variable_delete;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_variable_delete;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_variable_delete;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_variable_delete;
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_variable_delete;
 
@@ -1887,11 +2000,12 @@ grant select (created_at, definition, deleted_at, id, instance, name, origin, or
 grant select (at, details, id, policy_id, type) on policy_events to littoral_policymanager_variable_list;
 
 -- policymanager-variable-set
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_policymanager_variable_set;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_policymanager_variable_set;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (unwatched, unwatched_at) on applications to littoral_policymanager_variable_set;
+grant select (application_id, event, message), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_policymanager_variable_set;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_variable_set;
 grant insert (event, id) on outbox to littoral_policymanager_variable_set;
-grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), update (definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version) on policies to littoral_policymanager_variable_set;
-grant select (id, policy_id, status) on policy_actions to littoral_policymanager_variable_set;
+grant select (created_at, definition, deleted_at, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_url, rule_wanted, state, updated_at, version), insert (definition, id, instance, name, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state), update (created_at, definition, deleted_at, origin, origin_version, paused, phase, rendered, rule_done, rule_file, rule_wanted, state, updated_at, version), delete on policies to littoral_policymanager_variable_set;
+grant select (component, confirmed_by, detail, id, instance, policy_id, remediation, status, violation), update (acted_at, detail, held_until, idle, status) on policy_actions to littoral_policymanager_variable_set;
 grant select (policy_id), delete on policy_alerts to littoral_policymanager_variable_set;
 grant insert (details, policy_id, type) on policy_events to littoral_policymanager_variable_set;
 
@@ -1904,33 +2018,46 @@ grant select (component, confirmed_by, detail, id, instance, policy_id, remediat
 grant select (at, details, id, policy_id, type) on policy_events to littoral_policymanager_webhook;
 
 -- shell-deployment-create
-grant select (created_at, deleted_at, description, desired, id, judged, name, namespace, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_shell_deployment_create;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_shell_deployment_create;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_shell_deployment_create;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type) on jobs to littoral_shell_deployment_create;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_shell_deployment_create;
 grant insert (event, id) on outbox to littoral_shell_deployment_create;
 grant select (instance) on policies to littoral_shell_deployment_create;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_shell_deployment_create;
 
 -- shell-deployment-delete
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_shell_deployment_delete;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, judged, updated_at) on applications to littoral_shell_deployment_delete;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_shell_deployment_delete;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_shell_deployment_delete;
+grant insert (event, id) on outbox to littoral_shell_deployment_delete;
+grant select (instance) on policies to littoral_shell_deployment_delete;
 
 -- shell-deployment-get
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_shell_deployment_get;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_shell_deployment_get;
 
 -- shell-deployment-list
 grant select (acts_until, away, created_at, deleted_at, description, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_shell_deployment_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_shell_deployment_list;
 
 -- shell-deployment-start
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_shell_deployment_start;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (desired, judged, updated_at) on applications to littoral_shell_deployment_start;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_shell_deployment_start;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_shell_deployment_start;
+grant insert (event, id) on outbox to littoral_shell_deployment_start;
+grant select (instance) on policies to littoral_shell_deployment_start;
 
 -- shell-deployment-stop
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_shell_deployment_stop;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (desired, judged, updated_at) on applications to littoral_shell_deployment_stop;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_shell_deployment_stop;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_shell_deployment_stop;
+grant insert (event, id) on outbox to littoral_shell_deployment_stop;
+grant select (instance) on policies to littoral_shell_deployment_stop;
 
 -- shell-deployment-update
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, description, descriptor, updated_at, version) on applications to littoral_shell_deployment_update;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_shell_deployment_update;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_shell_deployment_update;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_shell_deployment_update;
 grant insert (event, id) on outbox to littoral_shell_deployment_update;
 grant select (instance) on policies to littoral_shell_deployment_update;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_shell_deployment_update;
@@ -1940,9 +2067,13 @@ grant select (about, created_at, kind, name, version) on models to littoral_shel
 
 -- shell-metrics-train
 grant insert (event, id) on outbox to littoral_shell_metrics_train;
+grant select (created_by, ends_at, heard, name, plan, refused, round, rounds, training, waited, weights), insert (created_by, ends_at, name, plan, rounds, training, weights), update (ends_at, heard, plan, refused, round, weights) on pdlc_federations to littoral_shell_metrics_train;
+grant select (federation, round) on pdlc_updates to littoral_shell_metrics_train;
 grant select (model, version), insert (created_by, id, model, request, state, version) on trainings to littoral_shell_metrics_train;
 
 -- shell-resource-get
+grant select (description, id, name, namespace) on applications to littoral_shell_resource_get;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_shell_resource_get;
 grant select (cluster, last_seen, node) on nodes to littoral_shell_resource_get;
 grant select (at, head) on topology to littoral_shell_resource_get;
 grant select (body, key) on topology_clusters to littoral_shell_resource_get;
@@ -1959,12 +2090,14 @@ grant select (body, cluster, cluster_key, cpu_percent, forecast_cpu, forecast_me
 -- shell-user-logout
 
 -- swm-bind
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_swm_bind;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_swm_bind;
+grant select (application_id, name, namespace, uid) on codeco_apps to littoral_swm_bind;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_bind;
 grant insert (consumer, id, source) on inbox to littoral_swm_bind;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_bind;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_bind;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_swm_bind;
 grant insert (event, id) on outbox to littoral_swm_bind;
+grant select (instance) on policies to littoral_swm_bind;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at) on swm_objects to littoral_swm_bind;
 
 -- swm-channel-list
@@ -1979,22 +2112,28 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (document, kind, name, namespace) on swm_objects to littoral_swm_channel_list;
 
 -- swm-object-apply
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_swm_object_apply;
+grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_object_apply;
 grant select (addresses, cidr, code, error, name, namespace, requested_at), insert (addresses, name, namespace), update (addresses, cidr, code, error), delete on ipams to littoral_swm_object_apply;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_object_apply;
 grant select (document, name, updated_at), insert (document, name), update (document, updated_at), delete on network_topologies to littoral_swm_object_apply;
+grant select (application_id, component, cost, node, recommendation, source), insert (application_id, component, cost, node, recommendation, source), update (cost, recommendation, updated_at), delete on node_costs to littoral_swm_object_apply;
 grant insert (event, id) on outbox to littoral_swm_object_apply;
-grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at), insert (document, kind, member_of, name, namespace, uid), update (document, member_of, uid, updated_at), delete on swm_objects to littoral_swm_object_apply;
+grant select (instance) on policies to littoral_swm_object_apply;
+grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_swm_object_apply;
+grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at), insert (document, kind, member_of, name, namespace, uid), update (application_id, document, member_of, uid, updated_at), delete on swm_objects to littoral_swm_object_apply;
 
 -- swm-object-delete
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_swm_object_delete;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_swm_object_delete;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_object_delete;
 grant select (addresses, cidr, code, error, name, namespace, requested_at), update (cidr, code, error), delete on ipams to littoral_swm_object_delete;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_object_delete;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_object_delete;
 grant select (document, name, updated_at), insert (document, name), update (document, updated_at), delete on network_topologies to littoral_swm_object_delete;
 grant select (application_id, component, cost, node, recommendation, source), insert (application_id, component, cost, node, recommendation, source), update (cost, recommendation, updated_at), delete on node_costs to littoral_swm_object_delete;
 grant insert (event, id) on outbox to littoral_swm_object_delete;
 grant select (instance) on policies to littoral_swm_object_delete;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_swm_object_delete;
-grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at), update (kind), delete on swm_objects to littoral_swm_object_delete;
+grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at), update (application_id), delete on swm_objects to littoral_swm_object_delete;
 
 -- swm-object-get
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_object_get;
@@ -2002,6 +2141,8 @@ grant select (application_id, former, interface, network, node) on channel_ends 
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_get;
 grant select (addresses, cidr, code, error, name, namespace) on ipams to littoral_swm_object_get;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_object_get;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_object_get;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_object_get;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_object_get;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_object_get;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at) on swm_objects to littoral_swm_object_get;
@@ -2012,18 +2153,22 @@ grant select (application_id, former, interface, network, node) on channel_ends 
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_list;
 grant select (addresses, cidr, code, error, name, namespace) on ipams to littoral_swm_object_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_object_list;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_object_list;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_object_list;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_object_list;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_object_list;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at) on swm_objects to littoral_swm_object_list;
 
 -- swm-object-put
-grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted) on applications to littoral_swm_object_put;
+grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, deleted_at, description, descriptor, desired, judged, updated_at, version) on applications to littoral_swm_object_put;
 grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_object_put;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_object_put;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_object_put;
 grant select (addresses, cidr, code, error, name, namespace, requested_at), insert (addresses, name, namespace), update (addresses, cidr, code, error) on ipams to littoral_swm_object_put;
-grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type) on jobs to littoral_swm_object_put;
-grant select (document, name, updated_at), insert (document, name), update (document, updated_at) on network_topologies to littoral_swm_object_put;
+grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_object_put;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_object_put;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_object_put;
+grant select (document, name, updated_at), insert (document, name), update (document, updated_at), delete on network_topologies to littoral_swm_object_put;
 grant select (application_id, component, cost, node, recommendation, source), insert (application_id, component, cost, node, recommendation, source), update (cost, recommendation, updated_at), delete on node_costs to littoral_swm_object_put;
 grant insert (event, id) on outbox to littoral_swm_object_put;
 grant select (instance) on policies to littoral_swm_object_put;
@@ -2036,6 +2181,8 @@ grant select (application_id, former, interface, network, node) on channel_ends 
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_plan_get;
 grant select (application_id, name, namespace, uid) on codeco_apps to littoral_swm_plan_get;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_plan_get;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_plan_get;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_plan_get;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_plan_get;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_plan_get;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at) on swm_objects to littoral_swm_plan_get;
@@ -2060,6 +2207,7 @@ grant select (application_id, component, cost, node, recommendation, source) on 
 grant select (cluster, last_seen, node) on nodes to littoral_swm_replan;
 grant insert (event, id) on outbox to littoral_swm_replan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_swm_replan;
+grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_swm_replan;
 grant select (instance) on policies to littoral_swm_replan;
 grant select (document, kind, name, namespace) on swm_objects to littoral_swm_replan;
 grant select (at, head) on topology to littoral_swm_replan;
@@ -2073,11 +2221,17 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (application_id, name, namespace, uid) on codeco_apps to littoral_swm_report;
 grant insert (consumer, id, source) on inbox to littoral_swm_report;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_report;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_report;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_report;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_report;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_report;
 grant select (application_id, document, kind, member_of, name, namespace, uid, updated_at) on swm_objects to littoral_swm_report;
 
 -- swm-solve
+grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_swm_solve;
+grant select (at, ctid), delete on inbox to littoral_swm_solve;
+grant insert (event, id) on outbox to littoral_swm_solve;
+grant insert (attributes, consumer, type), delete on subscriptions to littoral_swm_solve;
 
 -- swm-topology-delete
 grant select (document, name, updated_at), delete on network_topologies to littoral_swm_topology_delete;
@@ -2097,8 +2251,10 @@ grant select (id, name, owner) on applications to littoral_telemetry_logs;
 grant select (application_id, at, cause, component, data, event, from_state, id, job_id, message, to_state, trace_id) on history to littoral_telemetry_logs;
 
 -- telemetry-rule-create
+grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_telemetry_rule_create;
 
 -- telemetry-rule-delete
+grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_telemetry_rule_delete;
 
 -- telemetry-rule-list
 
@@ -2106,26 +2262,34 @@ grant select (application_id, at, cause, component, data, event, from_state, id,
 grant select (created_at, deleted_at, id, owner) on applications to littoral_telemetry_series;
 
 -- topologyexporter-application-delete
-grant select (by_hand, components, instance, name), update (instance) on exported_applications to littoral_topologyexporter_application_delete;
+grant usage on sequence bus_numbers to littoral_topologyexporter_application_delete;
+grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload) on bus_values to littoral_topologyexporter_application_delete;
+grant select (by_hand, components, instance, name), update (instance), delete on exported_applications to littoral_topologyexporter_application_delete;
+grant select (clusters, component, ended_at, generation, instance, places), insert (clusters, component, ended_at, generation, instance, places), update (clusters, ended_at, generation, places) on exported_components to littoral_topologyexporter_application_delete;
+grant usage on sequence exported_generations to littoral_topologyexporter_application_delete;
+grant insert (event, id) on outbox to littoral_topologyexporter_application_delete;
 
 -- topologyexporter-application-list
 grant select (instance, name) on exported_applications to littoral_topologyexporter_application_list;
 grant select (component, ended_at, instance) on exported_components to littoral_topologyexporter_application_list;
 
 -- topologyexporter-application-put
+grant select (deleted_at, desired, id, name) on applications to littoral_topologyexporter_application_put;
 grant usage on sequence bus_numbers to littoral_topologyexporter_application_put;
 grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload) on bus_values to littoral_topologyexporter_application_put;
-grant select (by_hand, components, instance, name), insert (by_hand, components, instance, name), update (by_hand, components, name) on exported_applications to littoral_topologyexporter_application_put;
+grant select (by_hand, components, instance, name), insert (by_hand, components, instance, name), update (by_hand, components, name), delete on exported_applications to littoral_topologyexporter_application_put;
 grant select (clusters, component, ended_at, generation, instance, places), insert (clusters, component, ended_at, generation, instance, places), update (clusters, ended_at, generation, places) on exported_components to littoral_topologyexporter_application_put;
 grant usage on sequence exported_generations to littoral_topologyexporter_application_put;
+grant select (application_id, cleans, cluster, component, cpu_milli, memory_bytes, replica, type) on jobs to littoral_topologyexporter_application_put;
 grant insert (event, id) on outbox to littoral_topologyexporter_application_put;
 grant select (at, head) on topology to littoral_topologyexporter_application_put;
-grant select (cluster, cluster_key, node, node_key, pods) on topology_nodes to littoral_topologyexporter_application_put;
+grant select (body, cluster, cluster_key, node, node_key, pods) on topology_nodes to littoral_topologyexporter_application_put;
 
 -- topologyexporter-heartbeat
 grant select (number, singleton), insert (number), update (number) on bus_forgotten to littoral_topologyexporter_heartbeat;
+grant usage on sequence bus_numbers to littoral_topologyexporter_heartbeat;
 grant select (number) on bus_sinks to littoral_topologyexporter_heartbeat;
-grant select (at, deleted, key, number), delete on bus_values to littoral_topologyexporter_heartbeat;
+grant select (at, deleted, encoding, key, number, payload), insert (at, deleted, encoding, key, number, payload), update (at, deleted, encoding, number, payload), delete on bus_values to littoral_topologyexporter_heartbeat;
 grant select (component, ctid, ended_at, instance), delete on exported_components to littoral_topologyexporter_heartbeat;
 
 -- topologyexporter-home

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,16 +45,21 @@ func programsFile(dir string) string { return filepath.Join(dir, "programs.json"
 
 // readPrograms builds the functions as their images have them, and keeps in the folder which statements each carries.
 func readPrograms(ctx context.Context, dir string) error {
-	texts := map[string]bool{}
+	texts := map[[shortest]byte]map[string]bool{} // by how they begin, so that a program is gone through once
 	for _, name := range storing() {
 		list, err := storetest.ReadStatements(dir, name)
 		if err != nil {
 			return err
 		}
 		for _, sql := range list {
-			if len(sql) >= shortest {
-				texts[sql] = true
+			if len(sql) < shortest {
+				continue
 			}
+			start := [shortest]byte([]byte(sql[:shortest]))
+			if texts[start] == nil {
+				texts[start] = map[string]bool{}
+			}
+			texts[start][sql] = true
 		}
 	}
 	built, err := os.MkdirTemp("", "programs-*")
@@ -71,17 +77,21 @@ func readPrograms(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		for sql := range texts {
-			if bytes.Contains(program, []byte(sql)) {
-				carried[name] = append(carried[name], sql)
-				carriers[sql]++
+		found := map[string]bool{}
+		for i := range len(program) - shortest {
+			for sql := range texts[[shortest]byte(program[i:i+shortest])] {
+				if bytes.HasPrefix(program[i:], []byte(sql)) {
+					found[sql] = true
+				}
 			}
+		}
+		carried[name] = slices.Sorted(maps.Keys(found))
+		for sql := range found {
+			carriers[sql]++
 		}
 	}
 	for name, list := range carried {
-		list = slices.DeleteFunc(list, func(sql string) bool { return carriers[sql] > len(programs)/2 })
-		slices.Sort(list)
-		carried[name] = list
+		carried[name] = slices.DeleteFunc(list, func(sql string) bool { return carriers[sql] > len(programs)/2 })
 	}
 	text, err := json.MarshalIndent(carried, "", "\t")
 	if err != nil {

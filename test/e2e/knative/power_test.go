@@ -52,6 +52,18 @@ func TestPowerCuts(t *testing.T) {
 	w.client(auth.Operator)
 	w.client(auth.Viewer)
 	nodes := []string{"e2e-pier-1", "e2e-pier-2"}
+	order := func(node, how string) {
+		path := "/matchmaker/nodes/e2e-pier/" + node + "/" + how
+		w.eventually(node+": "+how, func() bool {
+			a, err := w.try(auth.Operator, http.MethodPut, path, "")
+			return err == nil && (a.status == http.StatusOK || how == "uncordon" && a.status == http.StatusNotFound)
+		})
+	}
+	t.Cleanup(func() {
+		for _, node := range nodes {
+			order(node, "uncordon")
+		}
+	})
 	for i := range cuts {
 		closed, open := nodes[i%2], nodes[(i+1)%2]
 		name := fmt.Sprintf("e2e-power-%d", i+1)
@@ -68,8 +80,8 @@ func TestPowerCuts(t *testing.T) {
 			t.Cleanup(func() { w.removeAll(name + "-") })
 			t.Cleanup(end)
 			w.eventually("applications are accepted", func() bool { return r.created() >= 5 })
-			require.NoError(t, f.Restore("e2e-pier/"+open))
-			require.NoError(t, f.Drain("e2e-pier/"+closed))
+			order(open, "uncordon")
+			order(closed, "drain")
 			// The cut comes somewhere in the move.
 			time.Sleep(time.Duration(random.IntN(20_000)) * time.Millisecond)
 			accepted := handed.accepted()
@@ -105,7 +117,7 @@ func (w *world) amiss(f *fleet.Fleet, accepted map[string][]string, node string)
 		}
 	}
 	for name, ids := range accepted {
-		has := copies[ids[0]]
+		has := copies[name]
 		switch {
 		case len(has) != 1:
 			return fmt.Sprintf("%s has %d copies", name, len(has))

@@ -116,7 +116,7 @@ func (w *world) amiss(f *fleet.Fleet, accepted map[string][]string, node string)
 			}
 		}
 	}
-	for name, ids := range accepted {
+	for name := range accepted {
 		has := copies[name]
 		switch {
 		case len(has) != 1:

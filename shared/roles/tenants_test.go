@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -206,4 +207,41 @@ where c.relnamespace = 'public'::regnamespace order by 1`
 	_, err = w.owner.Exec(t.Context(), "set role littoral_telemetry_series")
 	require.NoError(t, err)
 	require.Empty(t, read("select id::text from applications"))
+}
+
+// TestPoliciesLeaveStatementsTheirIndexes: who asks for no tenant has the plans of the owner, and who does still finds rows by an index.
+func TestPoliciesLeaveStatementsTheirIndexes(t *testing.T) { //nolint:paralleltest // roles are the server's
+	w := begin(t)
+	require.NoError(t, roles.Grant(t.Context(), w.owner, false))
+	tx, err := w.owner.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	const other = "littoral_mdm_stream"
+	_, err = tx.Exec(t.Context(), "set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = off; grant select on all tables in schema public to littoral_tenant, "+other)
+	require.NoError(t, err)
+	plan := func(role, sql string) string {
+		t.Helper()
+		_, err := tx.Exec(t.Context(), "set local role "+role)
+		require.NoError(t, err)
+		rows, _ := tx.Query(t.Context(), "explain (costs off) "+sql)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return strings.Join(lines, "\n")
+	}
+	for sql, by := range map[string]string{
+		`select id, owner from applications where id = '00000000-0000-0000-0000-000000000000'`: "Index Cond: (id =",
+		`select id from applications where owner = 'a person'`:                                 "Index Cond: (owner =",
+		`select * from jobs where application_id = '00000000-0000-0000-0000-000000000000'`:     "Index Cond: (application_id =",
+		`select id from history where application_id = '00000000-0000-0000-0000-000000000000' and id < 7
+order by id desc limit 500`: "AND (id < 7))",
+		`select payload from bus_values where key > 'a/' and not deleted order by key limit 200`: "Index Scan using bus_values_pkey",
+		`select payload from bus_values where number > 7 order by number limit 500`:              "Index Scan using bus_values_number",
+		`select max(number) from bus_values`:                                                     "using bus_values_number",
+	} {
+		require.Equal(t, plan("none", sql), plan(other, sql))
+		confined := plan("littoral_tenant", sql)
+		require.Contains(t, confined, by)
+		require.Contains(t, confined, "littoral.tenant")
+		require.NotContains(t, confined, "Seq Scan")
+	}
 }

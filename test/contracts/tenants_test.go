@@ -52,7 +52,7 @@ func TestNoCallCrossesTenants(t *testing.T) {
 		app := decode[struct{ ID string }](t, a.is(t, http.StatusCreated)).ID
 		p.own, apps = append(p.own, app), append(apps, app)
 		say(t, app, secret(app))
-		w.operator.call(t, http.MethodPut, "/bus/"+app+"/state", secret(app)).is(t, http.StatusOK)
+		w.operator.call(t, http.MethodPut, "/bus/"+app+"/state", secret(app), "Content-Type", "text/plain").is(t, http.StatusOK)
 	}
 	callers = append(callers, people...)
 	tokens, forged := bus.Tokens{Key: busKey}, bus.Tokens{Key: "a key of somebody else"}
@@ -78,7 +78,7 @@ func TestNoCallCrossesTenants(t *testing.T) {
 	keys := []string{"%s/state", "%s/**", "**", "*/state", "%s/*", "*/**", "%s", "%s/state/**", "%2A/state", "%s/../*/state"}
 	id := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	about := func(text, app string) string { return strings.ReplaceAll(text, "%s", app) }
-	answered, refused := 0, 0
+	answered, refused, shown := 0, 0, 0 // shown: values of the bus to whom they are for
 	for n := range calls {
 		c, app := callers[random.IntN(len(callers))], apps[random.IntN(len(apps))]
 		var path string
@@ -107,6 +107,9 @@ func TestNoCallCrossesTenants(t *testing.T) {
 		}
 		answered++
 		for _, other := range apps {
+			if slices.Contains(c.own, other) && onBus && !c.bus && strings.Contains(string(a.body), secret(other)) {
+				shown++
+			}
 			if !slices.Contains(c.own, other) && !(onBus && c.bus) {
 				require.NotContains(t, string(a.body), secret(other), "call %d of %s: %s", n, c.name, path)
 			}
@@ -127,5 +130,6 @@ func TestNoCallCrossesTenants(t *testing.T) {
 	}
 	require.Positive(t, answered)
 	require.Positive(t, refused)
+	require.Positive(t, shown)
 	t.Logf("%d calls, %d answered, %d refused", calls, answered, refused)
 }

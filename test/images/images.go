@@ -22,47 +22,69 @@ import (
 // Module is the project's import path.
 const Module = "github.com/littoral-project/littoral"
 
-// Build makes the chosen functions, and further packages by their import paths, with the flags of .ko.yaml. It returns
+// Build makes the chosen functions, and further packages by their import paths, as .ko.yaml says. It returns
 // their files by the function's name or the last element of the path. They lie in the directory.
 func Build(ctx context.Context, dir string, chosen func(function string) bool, more ...string) (map[string]string, error) {
-	flags, env, err := flags(ctx)
+	ko, err := readKo(ctx)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"build"}, flags...)
-	args = append(append(args, "-o", dir+"/"), more...)
+	mains := map[string][]string{} // by the environment that they are built in
 	programs := map[string]string{}
+	add := func(name, main string) {
+		env := strings.Join(ko.environment(main), "\n")
+		mains[env] = append(mains[env], main)
+		programs[name] = filepath.Join(dir, path.Base(main))
+	}
 	for _, pkg := range more {
-		programs[path.Base(pkg)] = filepath.Join(dir, path.Base(pkg))
+		add(path.Base(pkg), pkg)
 	}
 	for main, entry := range functions.Registry {
 		if chosen(entry.Name) {
-			args = append(args, main)
-			programs[entry.Name] = filepath.Join(dir, path.Base(main))
+			add(entry.Name, main)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
+	for env, some := range mains {
+		args := append([]string{"build", "-ldflags=" + strings.Join(ko.Ldflags, " "), "-o", dir + "/"}, ko.Flags...)
+		cmd := exec.CommandContext(ctx, "go", append(args, some...)...)
+		cmd.Env = append(os.Environ(), strings.Split(env, "\n")...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build: %w\n%s", err, out)
+		}
 	}
 	return programs, nil
 }
 
-func flags(ctx context.Context) (flags, env []string, err error) {
+// ko is what .ko.yaml says of builds.
+type ko struct {
+	Flags   []string `json:"defaultFlags"`
+	Ldflags []string `json:"defaultLdflags"`
+	Env     []string `json:"defaultEnv"`
+	Builds  []struct {
+		Main string   `json:"main"`
+		Env  []string `json:"env"`
+	} `json:"builds"`
+}
+
+func readKo(ctx context.Context) (k ko, err error) {
 	text, err := ProjectFile(ctx, ".ko.yaml")
 	if err != nil {
-		return nil, nil, err
+		return k, err
 	}
-	var ko struct {
-		Flags   []string `json:"defaultFlags"`
-		Ldflags []string `json:"defaultLdflags"`
-		Env     []string `json:"defaultEnv"`
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		return k, fmt.Errorf(".ko.yaml: %w", err)
 	}
-	if err := yaml.Unmarshal(text, &ko); err != nil {
-		return nil, nil, fmt.Errorf(".ko.yaml: %w", err)
+	return k, nil
+}
+
+// environment is that of the build of a package.
+func (k ko) environment(pkg string) []string {
+	for _, b := range k.Builds {
+		if path.Join(Module, b.Main) == pkg {
+			return b.Env
+		}
 	}
-	return append(ko.Flags, "-ldflags="+strings.Join(ko.Ldflags, " ")), ko.Env, nil
+	return k.Env
 }
 
 // Root returns the project's folder, wherever within it the caller was started.

@@ -171,6 +171,7 @@ RUNNING := ./test/inprocess ./test/contracts ./test/walks ./functions/... ./infr
 grants: ## run the tests for the statements of functions, and write what each may do in the database: [TESTS=./functions/bus/get: add those]
 	$(if $(TESTS),,rm -rf "$(STATEMENTS)")
 	LITTORAL_TEST_STATEMENTS="$(STATEMENTS)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 -timeout 60m $(or $(TESTS),$(RUNNING))
+	$(GO) run ./scripts/gen/grants -programs "$(STATEMENTS)"
 	$(GO) run ./scripts/gen/grants "$(STATEMENTS)"
 
 .PHONY: grants-check

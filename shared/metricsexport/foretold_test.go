@@ -14,7 +14,8 @@ import (
 )
 
 // TestAPolicyReadsWhatAModelForesees: one that looks ahead fires by a trained model's series, whose expression nobody wrote, where neither
-// the present value nor its course of late would have it fire.
+// the present value nor its course of late would have it fire. Its rule asks by what it watches and not by a model, so it is older here than
+// any model and any name.
 func TestAPolicyReadsWhatAModelForesees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -25,11 +26,6 @@ func TestAPolicyReadsWhatAModelForesees(t *testing.T) {
 	low := wave(70*period + 32) // ends in a trough, so that it is at its height half a period later
 	w.emit(t, "load", app("i"), low)
 	w.emit(t, "load", app("other"), walk(len(low)))
-	trained := w.train(t, metricsexport.Order{
-		ModelName: "load", Query: `load{icos_app_instance="i"}`, ModelType: "ridge", Window: 2800 * 60, StepsBack: period, Horizon: 20,
-	})
-	require.Equal(t, metricsexport.Finished, trained.State, trained.Why)
-
 	p := &registry.Policy{
 		Subject:    registry.Subject{Type: registry.AppSubject, AppName: "shop", AppInstance: "i", AppComponent: "web"},
 		Spec:       registry.Spec{Type: registry.TelemetrySpec, Expr: `load{ {{subject_label_selector}} }`, ViolatedIf: "> 60"},
@@ -44,16 +40,20 @@ func TestAPolicyReadsWhatAModelForesees(t *testing.T) {
 	}
 	require.Empty(t, fires(), "nothing is published")
 
-	publish := func(name string, steps int) {
-		order := metricsexport.ForecastOrder{Name: name, Query: "load", Model: "load", Ahead: steps, Labels: map[string]string{"site": "here"}}
+	publish := func(name, model string, steps int) {
+		trained := w.train(t, metricsexport.Order{
+			ModelName: model, Query: `load{icos_app_instance="i"}`, ModelType: "ridge", Window: 2800 * 60, StepsBack: period, Horizon: 20,
+		})
+		require.Equal(t, metricsexport.Finished, trained.State, trained.Why)
+		order := metricsexport.ForecastOrder{Name: name, Query: "load", Model: model, Ahead: steps, Labels: map[string]string{"site": "here"}}
 		require.NoError(t, w.computer().Create(t.Context(), order, "anna"))
 		require.NoError(t, metricsexport.Push(t.Context(), w.db, http.DefaultClient, metricsexport.PushConfig{URL: w.push}, telemetry.Config{}))
 	}
-	publish("soon", 3)
+	publish("soon", "load", 3)
 	require.Empty(t, fires(), "three minutes ahead are not what was asked for")
-	publish("later", 20)
+	publish("later", "another", 20)
 	found := fires()
-	require.Len(t, found, 1)
+	require.Len(t, found, 1, "another model, under another name")
 	require.Equal(t, app("i"), found[0].Labels, "the alert is about the same series")
 	require.Greater(t, found[0].Value, 60.0)
 

@@ -747,9 +747,15 @@ grant select (application_id, changed_at, content, epoch, overflow, peer, reason
 grant select (application_id, at, cause, component, data, event, from_state, id, job_id, message, to_state, trace_id) on history to littoral_controller_logs_show;
 
 -- controller-offer
-grant select (id, name) on applications to littoral_controller_offer;
+grant select (deleted_at, desired, id, name) on applications to littoral_controller_offer;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_controller_offer;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_controller_offer;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_controller_offer;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_controller_offer;
+grant select (metric, step_seconds) on metric_forecasts to littoral_controller_offer;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_controller_offer;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_controller_offer;
+grant select (document, name, updated_at) on network_topologies to littoral_controller_offer;
 grant select (cluster, last_seen, node) on nodes to littoral_controller_offer;
 grant select (at, head) on topology to littoral_controller_offer;
 grant select (body, key) on topology_clusters to littoral_controller_offer;
@@ -1027,27 +1033,41 @@ grant select (address, checked_at, healthy, name, registered_at, seen_at, troubl
 
 -- matchmaker-evacuate
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_matchmaker_evacuate;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_evacuate;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_evacuate;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_evacuate;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_evacuate;
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_evacuate;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_evacuate;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_evacuate;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_evacuate;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_evacuate;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_evacuate;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_evacuate;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_evacuate;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_evacuate;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_evacuate;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_evacuate;
 grant insert (event, id) on outbox to littoral_matchmaker_evacuate;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_evacuate;
 grant select (instance) on policies to littoral_matchmaker_evacuate;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_evacuate;
 grant select (at, head) on topology to littoral_matchmaker_evacuate;
 grant select (body, key) on topology_clusters to littoral_matchmaker_evacuate;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_evacuate;
 
 -- matchmaker-explain
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_matchmaker_explain;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_matchmaker_explain;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_explain;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_explain;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_explain;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_explain;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_explain;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_explain;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_explain;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_explain;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_explain;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_explain;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_explain;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_explain;
@@ -1056,9 +1076,15 @@ grant select (body, key) on topology_clusters to littoral_matchmaker_explain;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_explain;
 
 -- matchmaker-matchmake
-grant select (id, name) on applications to littoral_matchmaker_matchmake;
+grant select (deleted_at, desired, id, name) on applications to littoral_matchmaker_matchmake;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_matchmaker_matchmake;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_matchmake;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_matchmaker_matchmake;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_matchmake;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_matchmake;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_matchmake;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_matchmake;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_matchmake;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_matchmake;
 grant select (at, head) on topology to littoral_matchmaker_matchmake;
 grant select (body, key) on topology_clusters to littoral_matchmaker_matchmake;
@@ -1096,6 +1122,8 @@ grant select (application_id, applied, cleans, cluster, cluster_silent, componen
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_place;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_place;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_place;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_place;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_place;
@@ -1110,51 +1138,75 @@ grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, e
 
 -- matchmaker-place-displaced
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_matchmaker_place_displaced;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_place_displaced;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_place_displaced;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_place_displaced;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_place_displaced;
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_place_displaced;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place_displaced;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place_displaced;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place_displaced;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place_displaced;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_place_displaced;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_place_displaced;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_place_displaced;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_place_displaced;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_place_displaced;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place_displaced;
 grant insert (event, id) on outbox to littoral_matchmaker_place_displaced;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place_displaced;
 grant select (instance) on policies to littoral_matchmaker_place_displaced;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place_displaced;
 grant select (at, head) on topology to littoral_matchmaker_place_displaced;
 grant select (body, key) on topology_clusters to littoral_matchmaker_place_displaced;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place_displaced;
 
 -- matchmaker-plan
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_plan;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_plan;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_plan;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_plan;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_plan;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_plan;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_plan;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_plan;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_plan;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_plan;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_plan;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_plan;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_plan;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_plan;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_plan;
 grant insert (event, id) on outbox to littoral_matchmaker_plan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_plan;
 grant select (instance) on policies to littoral_matchmaker_plan;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_matchmaker_plan;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_plan;
 grant select (at, head) on topology to littoral_matchmaker_plan;
 grant select (body, key) on topology_clusters to littoral_matchmaker_plan;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_plan;
 
 -- matchmaker-retry
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (judged) on applications to littoral_matchmaker_retry;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_retry;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_retry;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_retry;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_retry;
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_retry;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_retry;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_retry;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_retry;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_retry;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_retry;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_retry;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_retry;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_retry;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_retry;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_retry;
 grant insert (event, id) on outbox to littoral_matchmaker_retry;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_retry;
 grant select (instance) on policies to littoral_matchmaker_retry;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_retry;
 grant select (at, head) on topology to littoral_matchmaker_retry;
 grant select (body, key) on topology_clusters to littoral_matchmaker_retry;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_retry;
@@ -1162,17 +1214,25 @@ grant select (id) on topology_snapshots to littoral_matchmaker_retry;
 
 -- matchmaker-whatif
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_whatif;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_matchmaker_whatif;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_matchmaker_whatif;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_whatif;
 grant select (application_id, at, data, event, id, job_id, to_state), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_whatif;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_whatif;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_whatif;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_whatif;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_whatif;
+grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_whatif;
+grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_whatif;
+grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_whatif;
+grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_whatif;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_whatif;
 grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_whatif;
 grant insert (event, id) on outbox to littoral_matchmaker_whatif;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_whatif;
 grant select (instance) on policies to littoral_matchmaker_whatif;
 grant insert (application_id, author, compose_needs, descriptor, restores, revision, summary) on revisions to littoral_matchmaker_whatif;
+grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_whatif;
 grant select (at, head) on topology to littoral_matchmaker_whatif;
 grant select (body, key) on topology_clusters to littoral_matchmaker_whatif;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_whatif;
@@ -1912,6 +1972,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant select (application_id, former, interface, network, node) on channel_ends to littoral_swm_channel_list;
 grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_channel_list;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_swm_channel_list;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_channel_list;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_channel_list;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_channel_list;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_channel_list;
@@ -1981,12 +2042,14 @@ grant select (application_id, document, kind, member_of, name, namespace, uid, u
 
 -- swm-replan
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_swm_replan;
+grant select (application_id, former, interface, network, node), insert (application_id, former, interface, network, node), update (former, interface), delete on channel_ends to littoral_swm_replan;
 grant select (application_id, last_at, times), insert (application_id, last_at, times), update (last_at, times), delete on channel_replans to littoral_swm_replan;
-grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target) on channels to littoral_swm_replan;
+grant select (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), insert (application_id, bandwidth, class, latency, loopback, max_latency, name, network, path, position, refused, source, target), delete on channels to littoral_swm_replan;
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_swm_replan;
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_swm_replan;
 grant insert (consumer, id, source) on inbox to littoral_swm_replan;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_replan;
+grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_replan;
 grant select (edf_id, identifier, type) on mdm_entities to littoral_swm_replan;
 grant select (source, target, type) on mdm_relations to littoral_swm_replan;
 grant select (metric, step_seconds) on metric_forecasts to littoral_swm_replan;
@@ -1998,6 +2061,7 @@ grant select (cluster, last_seen, node) on nodes to littoral_swm_replan;
 grant insert (event, id) on outbox to littoral_swm_replan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_swm_replan;
 grant select (instance) on policies to littoral_swm_replan;
+grant select (document, kind, name, namespace) on swm_objects to littoral_swm_replan;
 grant select (at, head) on topology to littoral_swm_replan;
 grant select (body, key) on topology_clusters to littoral_swm_replan;
 grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_swm_replan;

@@ -39,20 +39,30 @@ type group struct {
 	} `json:"jobs"`
 }
 
-func ask(t *testing.T, sys *inprocess.System, method, path, body string) group {
+func ask(t *testing.T, sys *inprocess.System, method, path, body string) (g group) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(call(t, sys, method, path, body), &g))
+	return g
+}
+
+// call returns what an operation answers.
+func call(t *testing.T, sys *inprocess.System, method, path, body string) []byte {
+	t.Helper()
+	return callAs(t, sys, auth.Operator, method, path, body)
+}
+
+func callAs(t *testing.T, sys *inprocess.System, role auth.Role, method, path, body string) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, sys.URL+path, strings.NewReader(body))
 	require.NoError(t, err)
-	r.Header.Set("Authorization", "Bearer "+sys.Token(auth.Operator))
+	r.Header.Set("Authorization", "Bearer "+sys.Token(role))
 	resp, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, 2, resp.StatusCode/100, "%s", answer)
-	var g group
-	require.NoError(t, json.Unmarshal(answer, &g))
-	return g
+	return answer
 }
 
 func TestASubmissionRunsItsWholeWay(t *testing.T) {

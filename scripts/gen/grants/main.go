@@ -1,8 +1,9 @@
-// Grants writes shared/roles/grants.sql, what each function may do in the database: exactly what its statements need, which tests
-// have kept in a folder (LITTORAL_TEST_STATEMENTS):
+// Grants writes shared/roles/grants.sql, what each function may do in the database: exactly what its statements need. Tests have
+// kept those in a folder (LITTORAL_TEST_STATEMENTS), and programs carry them:
 //
-//	go run ./scripts/gen/grants bin/statements         # write the file
-//	go run ./scripts/gen/grants -try bin/statements    # try it: no right is missing, and none is too much
+//	go run ./scripts/gen/grants -programs bin/statements    # read them off the programs, which it builds for that
+//	go run ./scripts/gen/grants bin/statements              # write the file
+//	go run ./scripts/gen/grants -try bin/statements         # try it: no right is missing, and none is too much
 //
 // Postgres itself says which rights a statement needs, by its query tree, and in -try whether it has them.
 package main
@@ -28,15 +29,19 @@ const grantsFile = "shared/roles/grants.sql"
 func main() {
 	log.SetFlags(0)
 	trying := flag.Bool("try", false, "try the file")
+	programs := flag.Bool("programs", false, "read the programs")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), *trying); err != nil {
+	if err := run(context.Background(), flag.Args(), *trying, *programs); err != nil {
 		log.Fatal("grants: ", err)
 	}
 }
 
-func run(ctx context.Context, args []string, trying bool) error {
+func run(ctx context.Context, args []string, trying, programs bool) error {
 	if len(args) != 1 {
 		return errors.New("say the folder of the statements, which tests write with " + storetest.EnvStatements)
+	}
+	if programs {
+		return readPrograms(ctx, args[0])
 	}
 	url, stop, err := storetest.Start(ctx)
 	if err != nil {
@@ -80,11 +85,12 @@ func storing() []string {
 // read reads the statements of every function that uses the store, and what they need.
 func (db *database) read(ctx context.Context, dir string) (map[string]rights, error) {
 	all := map[string]rights{}
+	of, err := statements(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range storing() {
-		list, err := storetest.ReadStatements(dir, name)
-		if err != nil {
-			return nil, err
-		}
+		list := of[name]
 		if len(list) == 0 {
 			return nil, fmt.Errorf("%s: no test has kept a statement of it", name)
 		}

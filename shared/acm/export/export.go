@@ -1,7 +1,9 @@
 package export
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,9 +22,9 @@ import (
 
 // Bounds of one answer.
 const (
-	mostApps   = 1000 // the oldest
-	mostPlaces = 1000 // up to which the ways between all of them are found out
-	observed   = 15 * time.Minute
+	mostApps   = 1000             // the oldest
+	mostPlaces = 1000             // up to which the ways between all of them are found out
+	counts     = 15 * time.Minute // what was observed
 )
 
 // samples collects series that may be true.
@@ -64,6 +66,10 @@ func Samples(ctx context.Context, q store.Querier, views *view.Cache) ([]otlp.Sa
 	if err != nil {
 		return nil, err
 	}
+	seen, err := observed(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	portable := map[[2]string]*float64{}
 	for i := range table {
 		portable[[2]string{table[i].Cluster, table[i].Name}] = number(table[i].Portability)
@@ -72,8 +78,8 @@ func Samples(ctx context.Context, q store.Querier, views *view.Cache) ([]otlp.Sa
 		func() error { return s.apps(ctx, q, portable) },
 		func() error { return s.nodes(ctx, q) },
 		func() error { s.metadata(table); return s.sizes(ctx, q, table) },
-		func() error { return s.network(ctx, q, views) },
-		func() error { return s.observed(ctx, q) },
+		func() error { return s.network(ctx, q, views, seen) },
+		func() error { s.observed(seen); return nil },
 	} {
 		if err := part(); err != nil {
 			return nil, err
@@ -249,17 +255,25 @@ func (s *samples) sizes(ctx context.Context, q store.Querier, table []connect.No
 	return nil
 }
 
-// network tells of links and of the ways between nodes.
-func (s *samples) network(ctx context.Context, q store.Querier, views *view.Cache) error {
+// network tells of links and of the ways between nodes. Of links it is the averages that PDLC keeps; what was measured last of one that it
+// has not observed yet.
+func (s *samples) network(ctx context.Context, q store.Querier, views *view.Cache, seen []awareness.Node) error {
 	all, err := links.All(ctx, q)
 	if err != nil {
 		return err
 	}
+	averages := map[[2]string]awareness.Link{}
+	for i := range seen {
+		for to, l := range seen[i].Links {
+			averages[[2]string{seen[i].Name, to}] = l
+		}
+	}
 	for i := range all {
 		m := &all[i]
-		s.add("codeco_link_failure_ratio", awareness.FailureOf(m, time.Now()), m.Source, m.Target)
+		average := averages[[2]string{m.Source, m.Target}]
+		s.add("codeco_link_failure_ratio", cmp.Or(average.Failure, awareness.FailureOf(m, time.Now())), m.Source, m.Target)
 		if time.Since(m.MeasuredAt) <= links.Fresh {
-			s.add("codeco_link_energy_watts", m.Energy, m.Source, m.Target)
+			s.add("codeco_link_energy_watts", cmp.Or(average.Energy, m.Energy), m.Source, m.Target)
 		}
 	}
 	v, err := views.Get(ctx, q)
@@ -286,17 +300,16 @@ func (s *samples) network(ctx context.Context, q store.Querier, views *view.Cach
 	return nil
 }
 
-// observed tells what the context awareness of PDLC keeps of nodes, among it moving averages; what is old counts no more.
-func (s *samples) observed(ctx context.Context, q store.Querier) error {
+// observed is what the context awareness of PDLC keeps of nodes; what is old counts no more.
+func observed(ctx context.Context, q store.Querier) ([]awareness.Node, error) {
 	nodes, err := awareness.Nodes(ctx, q)
-	if err != nil {
-		return err
-	}
-	for i := range nodes {
-		n := &nodes[i]
-		if time.Since(n.At) > observed {
-			continue
-		}
+	return slices.DeleteFunc(nodes, func(n awareness.Node) bool { return time.Since(n.At) > counts }), err
+}
+
+// observed tells of nodes what is observed of them, among it moving averages.
+func (s *samples) observed(seen []awareness.Node) {
+	for i := range seen {
+		n := &seen[i]
 		for metric, of := range map[string]string{
 			"codeco_node_failure_ratio":                     "node_failure",
 			"codeco_node_net_failure":                       "link_failure",
@@ -310,5 +323,4 @@ func (s *samples) observed(ctx context.Context, q store.Querier) error {
 			}
 		}
 	}
-	return nil
 }

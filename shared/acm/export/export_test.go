@@ -157,6 +157,27 @@ func TestTheMetricsOfCODECO(t *testing.T) {
 	}, renamed(got))
 }
 
+// TestFailuresAndEnergyOfLinksAreAverages: as PDLC observes them; of a link that it has not observed yet they are what was measured last.
+func TestFailuresAndEnergyOfLinksAreAverages(t *testing.T) {
+	t.Parallel()
+	db, _ := world(t)
+	_, err := db.Exec(t.Context(), `update link_measurements set loss = 52, energy = 1.5, measured_at = now() where target = 'e2'`)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `insert into link_measurements (source, target, rtt, loss, energy, measured_at) values ('e1', 'e3', 4, 10, 2, now())`)
+	require.NoError(t, err)
+	told := func() []float64 {
+		got := scraped(t, db)
+		var all []float64
+		for _, name := range []string{"link_failure_ratio", "link_energy_watts"} {
+			all = append(all, got[name+" e1 e2"], got[name+" e1 e3"])
+		}
+		return all
+	}
+	require.InDeltaSlice(t, []float64{0.02, 0.1, 0.5, 2}, told(), 1e-9)
+	require.NoError(t, awareness.Observe(t.Context(), db, awareness.Settings{}, time.Minute, time.Now().Add(time.Minute)))
+	require.InDeltaSlice(t, []float64{0.07, 0.1, 0.6, 2}, told(), 1e-9)
+}
+
 // renamed drops the prefix from the names that refused values have.
 func renamed(got map[string]float64) map[string]float64 {
 	out := map[string]float64{}

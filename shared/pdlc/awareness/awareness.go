@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,6 +33,14 @@ type Node struct {
 	Name    string         `json:"node_name"`
 	Metrics profile.Values `json:"metrics"`
 	At      time.Time      `json:"at"`
+
+	Links map[string]Link `json:"-"` // outwards, by the name of the node at the other end
+}
+
+// Link has moving averages of a link; nil is not known.
+type Link struct {
+	Failure *float64 // part of the packets that it loses, 1 while FailureOf says so
+	Energy  *float64 // watts
 }
 
 // Score is that of a node for a profile.
@@ -132,7 +141,51 @@ func Scores(ctx context.Context, q store.Querier, name string) ([]Score, error) 
 
 // Nodes lists what is known of nodes.
 func Nodes(ctx context.Context, q store.Querier) ([]Node, error) {
-	return store.Collect(ctx, q, "read metrics of nodes", pgx.RowToStructByPos[Node], selectFormer)
+	return store.Collect(ctx, q, "read metrics of nodes", func(row pgx.CollectableRow) (n Node, err error) {
+		err = row.Scan(&n.Cluster, &n.Name, &n.Metrics, &n.At)
+		n.takeLinks()
+		return n, err
+	}, selectFormer)
+}
+
+// Averages of links are stored with the metrics of the node that they leave, under names that no formula has.
+const (
+	storedFailure = "link_failure to "
+	storedEnergy  = "link_energy to "
+)
+
+// stored are the metrics and the averages of links as one.
+func (n *Node) stored() profile.Values {
+	all := maps.Clone(n.Metrics)
+	for to, l := range n.Links {
+		if l.Failure != nil {
+			all[storedFailure+to] = *l.Failure
+		}
+		if l.Energy != nil {
+			all[storedEnergy+to] = *l.Energy
+		}
+	}
+	return all
+}
+
+// takeLinks takes the averages of links out of what was stored.
+func (n *Node) takeLinks() {
+	n.Links = map[string]Link{}
+	maps.DeleteFunc(n.Metrics, func(name string, v float64) bool {
+		if to, is := strings.CutPrefix(name, storedFailure); is {
+			l := n.Links[to]
+			l.Failure = &v
+			n.Links[to] = l
+			return true
+		}
+		to, is := strings.CutPrefix(name, storedEnergy)
+		if is {
+			l := n.Links[to]
+			l.Energy = &v
+			n.Links[to] = l
+		}
+		return is
+	})
 }
 
 // Settings of the observation.
@@ -140,7 +193,7 @@ type Settings struct {
 	Printed bool `envconfig:"PDLC_PRINTED_FORMULAS" default:"false"`
 }
 
-// How failures are averaged: as CODECO's exponential moving averages, once for each observation.
+// How failures, and the energy of links, are averaged: as CODECO's exponential moving averages, once for each observation.
 const (
 	newest   = 0.1
 	apart    = 30 * time.Second // observations that follow each other faster count once
@@ -192,7 +245,7 @@ func score(nodes []Node, profiles []profile.Profile) []Score {
 func saveNodes(ctx context.Context, tx *store.Tx, nodes []Node, now time.Time) error {
 	var clusters, names, metrics []string
 	for i := range nodes {
-		text, err := json.Marshal(nodes[i].Metrics)
+		text, err := json.Marshal(nodes[i].stored())
 		if err != nil {
 			return fmt.Errorf("encode metrics: %w", err)
 		}
@@ -274,16 +327,14 @@ func look(ctx context.Context, db *store.DB, staleAfter time.Duration, now time.
 	for i := range nodes {
 		n := &nodes[i]
 		nets[n.Name].tell(n.Metrics)
+		n.Links = nets[n.Name].outwards()
 		n.average(former[[2]string{n.Cluster, n.Name}])
 	}
 	return nodes, join(nodes, table)
 }
 
-// average makes moving averages of the failures.
+// average makes moving averages of failures, and of what links draw.
 func (n *Node) average(before Node) {
-	if before.Metrics == nil {
-		return
-	}
 	weight := newest
 	if n.At.Sub(before.At) < apart {
 		weight = 0
@@ -295,6 +346,19 @@ func (n *Node) average(before Node) {
 			n.Metrics[name] = was + weight*(is-was)
 		}
 	}
+	for to, l := range n.Links {
+		former := before.Links[to]
+		n.Links[to] = Link{averaged(former.Failure, l.Failure, weight), averaged(former.Energy, l.Energy, weight)}
+	}
+}
+
+// averaged is what was told so far and what is told now; nil where that is nothing.
+func averaged(was, is *float64, weight float64) *float64 {
+	if was == nil || is == nil {
+		return is
+	}
+	v := *was + weight*(*is-*was)
+	return &v
 }
 
 // join adds what the table of the metadata graph says.
@@ -328,6 +392,21 @@ type link struct {
 	free, failure float64 // bit/s, 0 to 1
 	bandwidth     bool    // free is known
 	rtt           *float64
+	measured      Link // what was measured last, not averaged
+}
+
+// outwards is what was measured of the links of a node.
+func (e *edge) outwards() map[string]Link {
+	if e == nil {
+		return nil
+	}
+	all := map[string]Link{}
+	for to, l := range e.links {
+		if l.measured != (Link{}) {
+			all[to] = l.measured
+		}
+	}
+	return all
 }
 
 func (e *edge) tell(v profile.Values) {
@@ -422,8 +501,11 @@ func edges(ctx context.Context, q store.Querier) (map[string]*edge, error) {
 		m := &measured[i]
 		one := at(m.Source, m.Target)
 		one.rtt = m.RTT
-		if failure := FailureOf(m, time.Now()); failure != nil {
-			one.failure = *failure
+		if one.measured.Failure = FailureOf(m, time.Now()); one.measured.Failure != nil {
+			one.failure = *one.measured.Failure
+		}
+		if m.Energy != nil && time.Since(m.MeasuredAt) <= links.Fresh {
+			one.measured.Energy = links.Known(*m.Energy)
 		}
 		if b := cmp.Or(m.Bandwidth, m.Throughput); b != nil && (!one.bandwidth || *b*1000 < one.free) {
 			one.free, one.bandwidth = *b*1000, true

@@ -81,12 +81,25 @@ func TestObserve(t *testing.T) {
 	require.InDelta(t, 0.8, *scores(t, db, "resilience")["b"].Score, 1e-9)
 	observe(now.Add(2 * time.Minute))
 	require.InDelta(t, 1/(1+0.45/2), *scores(t, db, "resilience")["b"].Score, 1e-9)
+	nodes, err := awareness.Nodes(t.Context(), db)
+	require.NoError(t, err)
+	for i, want := range []map[string]float64{{"b": 0}, {"a": 0, "c": 0.45}, {}} { // a, b and c
+		got := map[string]float64{}
+		for to, l := range nodes[i].Links {
+			require.Nil(t, l.Energy, "nobody has measured it")
+			got[to] = *l.Failure
+		}
+		require.InDeltaMapValues(t, want, got, 1e-9, nodes[i].Name)
+		for name := range nodes[i].Metrics {
+			require.NotContains(t, name, " ", "averages of links are no metrics of a node")
+		}
+	}
 
 	exec(t, db, `delete from topology_nodes where node = 'c'`)
 	observe(now.Add(3 * time.Minute))
 	require.NotContains(t, scores(t, db, "performance"), "c")
 
-	nodes, err := awareness.Nodes(t.Context(), db)
+	nodes, err = awareness.Nodes(t.Context(), db)
 	require.NoError(t, err)
 	all, err := awareness.Scores(t.Context(), db, "")
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ type Server struct {
 }
 
 // Start starts a server. If it has not been built, the test is skipped with a hint how to build it.
-func Start(t *testing.T) *Server {
+func Start(t testing.TB) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	program := os.Getenv(serverSetting)
@@ -66,7 +66,7 @@ func Start(t *testing.T) *Server {
 }
 
 // Bucket creates a new bucket and returns its configuration.
-func (s *Server) Bucket(t *testing.T) s3.Config {
+func (s *Server) Bucket(t testing.TB) s3.Config {
 	t.Helper()
 	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
 	require.NoError(t, os.Mkdir(filepath.Join(s.dir, bucket), 0o700)) // this server treats a directory as a bucket

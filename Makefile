@@ -30,6 +30,7 @@ run-two: build ## run two controllers beside each other and move an application 
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/faults$$)
 	$(ROLES) ./test/inprocess
+	$(ROLES) -run TestNoCallCrossesTenants ./test/contracts
 	@test -n "$$LITTORAL_ZENOH_MODULES" || echo 'skipped test/zenoh, which needs Node: "make e2e-zenoh" runs it'
 	$(FAULTS)
 

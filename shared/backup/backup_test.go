@@ -70,6 +70,7 @@ func (w *database) submit() (id uuid.UUID) {
 		id = a.ID
 		return err
 	}))
+	require.Eventually(w, func() bool { return len(w.read(`select '' from outbox`)) == 0 }, time.Minute, 5*time.Millisecond, "its events are published")
 	return id
 }
 

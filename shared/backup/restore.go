@@ -20,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/objects"
 	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/roles"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -357,7 +358,10 @@ func tryReplace(ctx context.Context, conn *pgx.Conn) (former string, err error) 
 		}
 		if len(present) == 0 {
 			former = ""
-			return moveAll(ctx, tx, restored, public)
+			if err := moveAll(ctx, tx, restored, public); err != nil {
+				return err
+			}
+			return roles.Confine(ctx, tx)
 		}
 		// Whoever is in the midst of a transaction finishes it before, and whoever comes meanwhile begins with what was restored.
 		// A wait for the locks makes others wait, so it is short, and repeated.
@@ -384,7 +388,10 @@ func tryReplace(ctx context.Context, conn *pgx.Conn) (former string, err error) 
 		if err := moveAll(ctx, tx, present, former); err != nil {
 			return err
 		}
-		return moveAll(ctx, tx, restored, public)
+		if err := moveAll(ctx, tx, restored, public); err != nil {
+			return err
+		}
+		return roles.Confine(ctx, tx)
 	})
 	if err != nil {
 		return "", err

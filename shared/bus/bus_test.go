@@ -225,6 +225,9 @@ func TestAnApplicationReadsItsOwnKeysOnly(t *testing.T) {
 		}
 	}
 	require.NoError(t, bus.Permit(auth.Principal{Roles: []auth.Role{auth.Viewer}}, "**"))
+	for _, name := range []string{"*", "**", "shop-$*", "shop-1/../shop-2"} {
+		require.Error(t, bus.Permit(auth.Principal{Application: name}, "shop-2/web"), name)
+	}
 
 	_, known = recognize(bus.Tokens{Key: "new", Former: "key"}, tokens.For("shop-1"))
 	require.True(t, known, "while the key is being changed")

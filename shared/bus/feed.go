@@ -20,6 +20,10 @@ type Feed struct {
 // NewFeed returns a feed that asks nothing yet.
 func NewFeed(db store.Querier) *Feed { return &Feed{db, feed.New(source{db})} }
 
+// As returns the same feed for a subscriber to whom what is there at the beginning is read from db. What follows is read for all
+// subscribers at once, and confined to the selection alone.
+func (f *Feed) As(db store.Querier) *Feed { return &Feed{db, f.feed} }
+
 // Subscription is what a subscriber gets.
 type Subscription struct {
 	reader    *feed.Reader[Value]

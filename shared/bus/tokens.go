@@ -61,8 +61,8 @@ func Permit(caller auth.Principal, selection keyexpr.Expr) error {
 	if caller.Application == "" {
 		return nil
 	}
-	own, err := keyexpr.Parse(caller.Application + "/**")
-	if err != nil || !own.Includes(selection) {
+	key, err := keyexpr.ParseKey(caller.Application) // without wildcards
+	if err != nil || !(key + "/**").Includes(selection) {
 		return problem.New(problem.Forbidden, "this token may read %s/** and nothing else", caller.Application)
 	}
 	return nil

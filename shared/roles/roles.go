@@ -1,7 +1,7 @@
 // Package roles gives each function a role of its own in Postgres, which may do what the function's statements need and nothing
 // else, and logins that are members of it.
 //
-// grants.sql says what that is. It is generated from the statements of the tests (scripts/gen/grants), and what a newcomer may get
+// tenants.sql says whose rows functions see that ask for one application or person. grants.sql says what each may do. It is generated from the statements of the tests (scripts/gen/grants), and what a newcomer may get
 // wrong is to forget that: after a change of a statement or a table, "make grants" writes it anew.
 package roles
 
@@ -23,8 +23,14 @@ import (
 //go:embed grants.sql
 var grants string
 
+//go:embed tenants.sql
+var tenants string
+
 // Every is the role that has what all functions need; that of each function is a member of it.
 const Every = "littoral_function"
+
+// Tenant is the role of which those functions are members that see the rows of whom they ask for, and no others.
+const Tenant = "littoral_tenant"
 
 // takeBack takes every right away from the roles, those of functions that are no more included.
 const takeBack = `
@@ -37,6 +43,9 @@ begin
     if all_of_them is not null then
         execute 'revoke all on all tables in schema public from ' || all_of_them;
         execute 'revoke all on all sequences in schema public from ' || all_of_them;
+    end if;
+    if exists (select from pg_roles where rolname = '` + Tenant + `') then
+        execute 'revoke all on all tables in schema public from ` + Tenant + `';
     end if;
 end
 $$;
@@ -77,11 +86,23 @@ func Grant(ctx context.Context, conn *pgx.Conn, exactly bool) error {
 		if exactly {
 			sql = takeBack + grants
 		}
-		_, err := tx.Exec(ctx, sql+pooler)
+		_, err := tx.Exec(ctx, sql+tenants+pooler)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("roles of functions: %w", err)
+	}
+	return nil
+}
+
+// Confine gives tables that have just taken the place of others the policies that these had. Where functions have no roles there are none.
+func Confine(ctx context.Context, tx pgx.Tx) error {
+	var roles bool
+	if err := tx.QueryRow(ctx, `select exists (select from pg_roles where rolname = '`+Tenant+`')`).Scan(&roles); err != nil || !roles {
+		return err
+	}
+	if _, err := tx.Exec(ctx, tenants); err != nil {
+		return fmt.Errorf("policies of tenants: %w", err)
 	}
 	return nil
 }

@@ -20,15 +20,17 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type database struct {
 	*testing.T
 
+	url   string
 	owner *pgx.Conn
 }
 
 func begin(t *testing.T) database {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
+	url := storetest.URL(t)
+	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
-	return database{t, conn}
+	return database{t, url, conn}
 }
 
 // may reports whether the role may run the statement.

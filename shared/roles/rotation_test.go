@@ -19,6 +19,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/roles"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
 
@@ -78,6 +79,20 @@ func TestAPasswordIsChangedWhileItIsUsed(t *testing.T) {
 	require.NoError(t, use(first, "a"))
 	require.Error(t, use(first, "b"))
 	require.Error(t, use(second, "b"))
+
+	_, err = owner.Exec(t.Context(), `insert into bus_values select key, number, now(), false, '', '' from (values ('a/x', 1), ('b/x', 2)) as v (key, number)`)
+	require.NoError(t, err)
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: as(first, "a") + "&default_query_exec_mode=cache_describe"}, nil, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	for _, c := range []struct {
+		q    store.Querier
+		want []string
+	}{{db, nil}, {db.As(store.Application("a")), []string{"a/x"}}, {db, nil}, {db.As(store.Everybody), []string{"a/x", "b/x"}}, {db, nil}} {
+		keys, err := store.Collect(t.Context(), c.q, "read keys", pgx.RowTo[string], `select key from bus_values order by key`)
+		require.NoError(t, err)
+		require.ElementsMatch(t, c.want, keys, "a function that asks for tenants sees rows of whom it asks for")
+	}
 
 	admit(roles.Logins{"bus-get": as(first, "a"), "bus-get" + roles.Next: as(second, "b")})
 	require.NoError(t, use(first, "a"))

@@ -52,11 +52,13 @@ func TestNoCallCrossesTenants(t *testing.T) {
 		app := decode[struct{ ID string }](t, a.is(t, http.StatusCreated)).ID
 		p.own, apps = append(p.own, app), append(apps, app)
 		say(t, app, secret(app))
-		w.operator.call(t, http.MethodPut, "/bus/"+app+"/state", secret(app)).is(t, http.StatusOK)
+		w.operator.call(t, http.MethodPut, "/bus/"+app+"/state", secret(app), "Content-Type", "text/plain").is(t, http.StatusOK)
 	}
 	callers = append(callers, people...)
 	tokens, forged := bus.Tokens{Key: busKey}, bus.Tokens{Key: "a key of somebody else"}
 	for _, app := range apps {
+		own := client{w.URL, tokens.For(app)}.call(t, http.MethodGet, "/bus/"+app+"/state", "")
+		require.Contains(t, string(own.is(t, http.StatusOK).body), secret(app), "a value can be recognized")
 		callers = append(callers, caller{client{w.URL, tokens.For(app)}, "application " + app, []string{app}, false},
 			caller{client{w.URL, forged.For(app)}, "forger of " + app, nil, false},
 			caller{client{w.URL, strings.Replace(tokens.For(apps[0]), tokens.For(apps[0])[4:40], tokens.For(app)[4:40], 1)}, "altered " + app, nil, false})

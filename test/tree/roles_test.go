@@ -62,6 +62,22 @@ func TestEveryFunctionHasARole(t *testing.T) {
 	}
 }
 
+// TestWhoAsksForTenantsIsConfined: functions that look who may see what are those that Postgres lets see nothing else.
+func TestWhoAsksForTenantsIsConfined(t *testing.T) {
+	t.Parallel()
+	_, members, found := strings.Cut(page(t, "shared/roles/tenants.sql"), "grant "+roles.Tenant+" to\n")
+	require.True(t, found)
+	members, _, _ = strings.Cut(members, ";")
+	have := regexp.MustCompile(`[a-z0-9_]+`).FindAllString(members, -1)
+	var want []string
+	for _, entry := range functions.Registry {
+		if strings.Contains(source(t, "functions/"+strings.Replace(entry.Name, "-", "/", 1)), `/shared/telemetry/tenant"`) {
+			want = append(want, store.Role(entry.Name))
+		}
+	}
+	require.ElementsMatch(t, want, have)
+}
+
 // TestAFunctionHasAnAddressOfItsOwn with the component knative/roles, and the migration has them all.
 func TestAFunctionHasAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()

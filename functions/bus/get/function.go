@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/sse"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/telemetry/tenant"
 )
 
 // Spec declares the function.
@@ -42,7 +43,7 @@ type Function struct {
 
 // New makes the function.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB, feed: bus.NewFeed(env.DB)}
+	f := &Function{db: env.DB, feed: bus.NewFeed(env.DB.As(store.Everybody))}
 	return f, env.Config(&f.Tokens)
 }
 
@@ -57,15 +58,16 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'") // a value is no page of ours
+	theirs := f.db.As(tenant.OnBus(auth.From(r.Context())))
 	switch {
 	case zenohrest.First(r) == sse.Type && r.Method == http.MethodGet:
-		return f.subscribe(w, r, selector)
+		return f.subscribe(w, r, theirs, selector)
 	case selector.Raw:
-		return f.raw(w, r, selector)
+		return raw(w, r, theirs, selector)
 	case zenohrest.First(r) == "text/html":
-		return f.list(w, r, selector, page)
+		return list(w, r, theirs, selector, page)
 	}
-	return f.list(w, r, selector, array)
+	return list(w, r, theirs, selector, array)
 }
 
 // form is how a list is written.
@@ -86,7 +88,7 @@ var (
 )
 
 // list writes values as they are read. If Postgres fails on the way, the answer ends early: what is no JSON is no answer.
-func (f *Function) list(w http.ResponseWriter, r *http.Request, selector zenohrest.Selector, as form) error {
+func list(w http.ResponseWriter, r *http.Request, theirs store.Querier, selector zenohrest.Selector, as form) error {
 	begun := false
 	begin := func() string {
 		if begun {
@@ -96,7 +98,7 @@ func (f *Function) list(w http.ResponseWriter, r *http.Request, selector zenohre
 		w.Header().Set("Content-Type", as.media)
 		return as.begin
 	}
-	err := bus.Get(r.Context(), f.db, selector.Expr, func(v bus.Value) error {
+	err := bus.Get(r.Context(), theirs, selector.Expr, func(v bus.Value) error {
 		text, err := as.element(v)
 		if err != nil {
 			return err
@@ -119,9 +121,9 @@ func (f *Function) list(w http.ResponseWriter, r *http.Request, selector zenohre
 
 var errFirst = errors.New("one is enough")
 
-func (f *Function) raw(w http.ResponseWriter, r *http.Request, selector zenohrest.Selector) error {
+func raw(w http.ResponseWriter, r *http.Request, theirs store.Querier, selector zenohrest.Selector) error {
 	var first bus.Value
-	err := bus.Get(r.Context(), f.db, selector.Expr, func(v bus.Value) error {
+	err := bus.Get(r.Context(), theirs, selector.Expr, func(v bus.Value) error {
 		first = v
 		return errFirst
 	})
@@ -137,12 +139,12 @@ func (f *Function) raw(w http.ResponseWriter, r *http.Request, selector zenohres
 }
 
 // subscribe answers the state and what follows, or what has changed since Last-Event-ID.
-func (f *Function) subscribe(w http.ResponseWriter, r *http.Request, selector zenohrest.Selector) error {
+func (f *Function) subscribe(w http.ResponseWriter, r *http.Request, theirs store.Querier, selector zenohrest.Selector) error {
 	after, err := sse.LastID(r, "")
 	if err != nil {
 		return err
 	}
-	s, err := f.feed.Subscribe(r.Context(), selector.Expr, after)
+	s, err := f.feed.As(theirs).Subscribe(r.Context(), selector.Expr, after)
 	if err != nil {
 		return store.Classify(err)
 	}

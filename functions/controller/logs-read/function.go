@@ -46,10 +46,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := tenant.May(r.Context(), f.db, auth.From(r.Context()), id); err != nil {
+	theirs, err := tenant.May(r.Context(), f.db, auth.From(r.Context()), id)
+	if err != nil {
 		return store.Classify(err)
 	}
-	answer, err := records.Theirs(r.Context(), f.db, f.peers, id, records.Logs, query)
+	answer, err := records.Theirs(r.Context(), theirs, f.peers, id, records.Logs, query)
 	if err != nil {
 		return err
 	}

@@ -61,13 +61,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := tenant.May(r.Context(), f.db, auth.From(r.Context()), id); err != nil {
+	theirs, err := tenant.May(r.Context(), f.db, auth.From(r.Context()), id)
+	if err != nil {
 		return store.Classify(err)
 	}
 	if f.settings == (kubernetes.Config{}) {
 		return problem.New(problem.NotImplemented, "the clusters cannot be asked: no kubeconfigs are set (KUBECONFIG_DIR)")
 	}
-	a, err := application.Get(r.Context(), f.db, id)
+	a, err := application.Get(r.Context(), theirs, id)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := moves.Beside(r.Context(), f.db, id, query, lines)
+	answer, err := moves.Beside(r.Context(), theirs, id, query, lines)
 	if err != nil {
 		return err
 	}

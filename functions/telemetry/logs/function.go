@@ -48,7 +48,7 @@ type Function struct {
 
 // New opens the store that the settings choose.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB, feed: feed.New(env.DB)}
+	f := &Function{db: env.DB, feed: feed.New(env.DB.As(store.Everybody))} // one feed serves all readers
 	var config open.Config
 	if err := errors.Join(env.Config(&f.Tokens), env.Config(&config)); err != nil {
 		return nil, err
@@ -77,13 +77,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := tenant.May(r.Context(), f.db, auth.From(r.Context()), ask.app); err != nil {
+	theirs, err := tenant.May(r.Context(), f.db, auth.From(r.Context()), ask.app)
+	if err != nil {
 		return store.Classify(err)
 	}
 	if ask.follow {
-		return f.follow(w, r, ask)
+		return f.follow(w, r, theirs, ask)
 	}
-	answer, err := f.answer(r.Context(), ask)
+	answer, err := f.answer(r.Context(), theirs, ask)
 	if err != nil {
 		return err
 	}
@@ -113,22 +114,22 @@ func read(r *http.Request, caller auth.Principal, now time.Time) (question, erro
 	return ask, q.Err()
 }
 
-func (f *Function) answer(ctx context.Context, ask question) (*moves.Answer, error) {
-	return moves.Read(ctx, f.db, f.logs, ask.app, ask.query)
+func (f *Function) answer(ctx context.Context, theirs store.Querier, ask question) (*moves.Answer, error) {
+	return moves.Read(ctx, theirs, f.logs, ask.app, ask.query)
 }
 
 // moved reports whether the entry is a move of what is asked about.
 func (q question) moved(e history.Entry) bool { return moves.About(q.app, q.query.Component, e) }
 
 // follow answers the last lines and then what comes.
-func (f *Function) follow(w http.ResponseWriter, r *http.Request, ask question) error {
+func (f *Function) follow(w http.ResponseWriter, r *http.Request, theirs store.Querier, ask question) error {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	reader, err := f.feed.Open(ctx, nil)
 	if err != nil {
 		return store.Classify(err)
 	}
-	answer, err := f.answer(ctx, ask)
+	answer, err := f.answer(ctx, theirs, ask)
 	if err != nil {
 		reader.Close()
 		return err

@@ -105,7 +105,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	scope := tenant.Scope{}
 	if ask.app != nil {
 		scope.Applications = []string{ask.app.String()}
-		err = tenant.May(r.Context(), f.db, caller, *ask.app)
+		_, err = tenant.May(r.Context(), f.db, caller, *ask.app)
 	} else {
 		scope, err = tenant.Of(r.Context(), f.db, caller)
 	}

@@ -34,27 +34,27 @@ type Answer struct {
 }
 
 // Read answers the query about the application.
-func Read(ctx context.Context, db *store.DB, from logs.Store, app uuid.UUID, q logs.Query) (*Answer, error) {
-	lines, err := from.Read(ctx, q)
+func Read(ctx context.Context, q store.Querier, from logs.Store, app uuid.UUID, query logs.Query) (*Answer, error) {
+	lines, err := from.Read(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return Beside(ctx, db, app, q, lines)
+	return Beside(ctx, q, app, query, lines)
 }
 
 // Beside puts lines that the query found beside the moves of their time.
-func Beside(ctx context.Context, db *store.DB, app uuid.UUID, q logs.Query, lines []logs.Entry) (*Answer, error) {
-	entries, _, err := history.Before(ctx, db, &app, math.MaxInt64, Most, recorded.JobPlaced)
+func Beside(ctx context.Context, q store.Querier, app uuid.UUID, query logs.Query, lines []logs.Entry) (*Answer, error) {
+	entries, _, err := history.Before(ctx, q, &app, math.MaxInt64, Most, recorded.JobPlaced)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	answer := &Answer{Lines: append([]logs.Entry{}, lines...), Moves: []Move{}, Cut: len(lines) == q.Limit}
-	begin := q.From
+	answer := &Answer{Lines: append([]logs.Entry{}, lines...), Moves: []Move{}, Cut: len(lines) == query.Limit}
+	begin := query.From
 	if answer.Cut {
 		begin = lines[0].At
 	}
 	for _, e := range entries {
-		if About(app, q.Component, e) && !e.At.Before(begin) && (q.To.IsZero() || e.At.Before(q.To)) {
+		if About(app, query.Component, e) && !e.At.Before(begin) && (query.To.IsZero() || e.At.Before(query.To)) {
 			answer.Moves = append(answer.Moves, Of(e))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,22 +15,27 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// EnvRoles names the file with what each function may do (shared/roles/grants.sql). With it, each statement of a function is run in
+// EnvRoles names the file with what each function may do (shared/roles/grants.sql); beside it is whose rows those see that ask for
+// one tenant. With it, each statement of a function is run in
 // the function's role, and is refused if the role lacks a right.
 const EnvRoles = "LITTORAL_TEST_ROLES"
 
-// roles is the text of that file, "" if there is none.
+// roles is the text of these files, "" if there is none.
 var roles = readRoles(os.Getenv(EnvRoles))
 
 func readRoles(file string) string {
 	if file == "" {
 		return ""
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		panic(err)
+	text := ""
+	for _, name := range []string{file, filepath.Join(filepath.Dir(file), "tenants.sql")} {
+		sql, err := os.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		text += string(sql)
 	}
-	return string(text)
+	return text
 }
 
 // rolesMark tells a template whose database has the roles from one that has others, or none.

@@ -1,7 +1,8 @@
 // Package tenant says whose telemetry a caller may see: logs and series show what an application does, which is nobody else's
 // business.
 //
-// An application with a token of its own sees itself, a person what he or she handed in, and the role admin everything.
+// An application with a token of its own sees itself, a person what he or she handed in, and the role admin everything. Postgres is told
+// too for whom it is asked: a statement that forgot to look whose rows it takes finds none of others.
 package tenant
 
 import (
@@ -25,23 +26,43 @@ const (
 	selectOwned = `select id from applications where owner = $1 and deleted_at is null order by created_at desc, id limit $2`
 )
 
-// May returns an error unless the caller may see the telemetry of the application: NotFound, or Forbidden.
-func May(ctx context.Context, q store.Querier, caller auth.Principal, application uuid.UUID) error {
+func of(caller auth.Principal) store.Tenant {
+	switch {
+	case caller.Application != "":
+		return store.Application(caller.Application)
+	case caller.Can(auth.Admin):
+		return store.Everybody
+	}
+	return store.Person(caller.Subject)
+}
+
+// OnBus returns whose values of the bus the caller may see: people read it for the site.
+func OnBus(caller auth.Principal) store.Tenant {
+	if caller.Application != "" {
+		return store.Application(caller.Application)
+	}
+	return store.Everybody
+}
+
+// May returns an error unless the caller may see the telemetry of the application: NotFound, or Forbidden. What is then read for the
+// caller is read through the store that it returns.
+func May(ctx context.Context, db *store.DB, caller auth.Principal, application uuid.UUID) (store.Querier, error) {
 	if caller.Application != "" && caller.Application != application.String() {
-		return problem.New(problem.Forbidden, "this token is for the telemetry of application %s and nothing else", caller.Application)
+		return nil, problem.New(problem.Forbidden, "this token is for the telemetry of application %s and nothing else", caller.Application)
 	}
 	var owner string
-	err := q.QueryRow(ctx, selectOwner, application).Scan(&owner)
+	// For the caller alone, one of somebody else could not be told from one that is not there.
+	err := db.As(store.Everybody).QueryRow(ctx, selectOwner, application).Scan(&owner)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return problem.New(problem.NotFound, "there is no application %s", application)
+		return nil, problem.New(problem.NotFound, "there is no application %s", application)
 	case err != nil:
-		return fmt.Errorf("read application: %w", err)
+		return nil, fmt.Errorf("read application: %w", err)
 	case caller.Application == "" && !caller.Can(auth.Admin) && owner != caller.Subject:
-		return problem.New(problem.Forbidden,
+		return nil, problem.New(problem.Forbidden,
 			"the telemetry of an application is for who handed it in, itself, and the role %q", auth.Admin)
 	}
-	return nil
+	return db.As(of(caller)), nil
 }
 
 // Scope is the applications whose telemetry a caller may see.
@@ -51,20 +72,17 @@ type Scope struct {
 }
 
 // Of returns the scope of the caller. The error is Conflict when he has too many applications for one question.
-func Of(ctx context.Context, q store.Querier, caller auth.Principal) (Scope, error) {
+func Of(ctx context.Context, db *store.DB, caller auth.Principal) (Scope, error) {
 	switch {
 	case caller.Application != "":
 		return Scope{Applications: []string{caller.Application}}, nil
 	case caller.Can(auth.Admin):
 		return Scope{All: true}, nil
 	}
-	rows, err := q.Query(ctx, selectOwned, caller.Subject, MaxApplications+1)
+	ids, err := store.Collect(ctx, db.As(of(caller)), "read applications", pgx.RowTo[uuid.UUID],
+		selectOwned, caller.Subject, MaxApplications+1)
 	if err != nil {
-		return Scope{}, fmt.Errorf("read applications: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return Scope{}, fmt.Errorf("read applications: %w", err)
+		return Scope{}, err
 	}
 	if len(ids) > MaxApplications {
 		return Scope{}, problem.New(problem.Conflict, "you have more than %d applications: name one with app", MaxApplications)

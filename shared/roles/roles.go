@@ -1,8 +1,9 @@
 // Package roles gives each function a role of its own in Postgres, which may do what the function's statements need and nothing
 // else, and logins that are members of it.
 //
-// tenants.sql says whose rows functions see that ask for one application or person. grants.sql says what each may do. It is generated from the statements of the tests (scripts/gen/grants), and what a newcomer may get
-// wrong is to forget that: after a change of a statement or a table, "make grants" writes it anew.
+// tenants.sql says whose rows functions see that ask for one application or person. grants.sql says what each may do. It is generated
+// from the statements of tests and programs (scripts/gen/grants), and what a newcomer may get wrong is to forget that: after a change
+// of a statement or a table, "make grants" writes it anew.
 package roles
 
 import (

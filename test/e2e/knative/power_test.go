@@ -127,19 +127,17 @@ func (w *world) amiss(f *fleet.Fleet, accepted map[string][]string, node string)
 			return fmt.Sprintf("%s does not run: %s", name, has[0].Message)
 		}
 	}
-	var jobs []api.Job
-	a, err := w.try(auth.Viewer, http.MethodGet, "/jobmanager/jobs?limit=500", "")
+	var all []api.Application
+	a, err := w.try(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "")
 	if err == nil && a.status == http.StatusOK {
-		err = json.Unmarshal(a.body, &jobs)
+		err = json.Unmarshal(a.body, &all)
 	}
 	if err != nil || a.status != http.StatusOK {
-		return fmt.Sprintf("no jobs: %d, %v", a.status, err)
+		return fmt.Sprintf("no applications: %d, %v", a.status, err)
 	}
 	available := map[string]bool{}
-	for i := range jobs {
-		if jobs[i].Available() {
-			available[jobs[i].GroupID] = true
-		}
+	for i := range all {
+		available[all[i].ID] = all[i].Status == api.StatusAvailable
 	}
 	for name, ids := range accepted {
 		if !available[ids[0]] {

@@ -1357,8 +1357,9 @@ export interface paths {
         };
         /**
          * The infrastructure as telemetry tells it now
-         * @description The picture is at most `TAXONOMY_AGE` old. A query that failed is named in `warnings`. Without the telemetry that says
-         *     what there is, 503. Readings that moved by less than noise may be a minute old.
+         * @description The picture is at most `TAXONOMY_AGE` old; where a newer one takes more than two seconds, at most `TAXONOMY_RECENT`. `Age`
+         *     in the answer tells how old it is. A query that failed is named in `warnings`. Without the telemetry that says what there
+         *     is, 503. Readings that moved by less than noise may be a minute old.
          */
         get: operations["getTaxonomy"];
         put?: never;

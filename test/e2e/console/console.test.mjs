@@ -445,11 +445,15 @@ spec:
     const { plan } = await (await api("viewer", "POST", "/matchmaker/explain", descriptor)).json();
     if (plan?.placed === 2) break;
   }
-  const handed = await api("admin", "POST", "/acm/apps", descriptor);
-  assert.equal(handed.status, 201, await handed.text());
+  // What is measured of a node may still be of pods of the tests before. An application that was placed in part by that is handed in again.
   let channel;
   for (const end = Date.now() + 2 * patience; !channel?.path && Date.now() < end;) {
-    channel = (await (await api("viewer", "GET", "/swm/channels")).json()).find((c) => c.name === "frames");
+    const handed = await api("admin", "POST", "/acm/apps", descriptor);
+    assert.ok([201, 409].includes(handed.status), await handed.text()); // the former is not gone yet
+    for (const soon = Date.now() + 10_000; handed.status === 201 && !channel?.path && Date.now() < soon;) {
+      channel = (await (await api("viewer", "GET", "/swm/channels")).json()).find((c) => c.name === "frames");
+    }
+    if (handed.status === 201 && !channel?.path) await api("admin", "DELETE", "/acm/apps/default/channelled");
   }
   const why = async () => (await api("viewer", "POST", `/matchmaker/explain?app=${channel?.application}`)).text();
   assert.match(channel?.path ?? "nowhere", /^cloud-4-cloud-[12]$/, channel?.path ? undefined : await why());

@@ -16,8 +16,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
@@ -38,10 +39,10 @@ var Spec = function.Spec{
 
 // Function answers the taxonomy.
 type Function struct {
-	db        *store.DB
-	telemetry *collect.Collector
-	config    config
-	looking   sync.Mutex
+	db         *store.DB
+	telemetry  *collect.Collector
+	config     config
+	refreshing singleflight.Group
 }
 
 type config struct {
@@ -184,36 +185,29 @@ func ask(r *http.Request) (view topology.View, shape string, err error) {
 // patience is how long a caller who could have a recent picture waits for a newer one.
 const patience = 2 * time.Second
 
-// renew refreshes the stored topology, which is as old as it says. Whoever could have a recent one does not wait long for it: the
-// refresh goes on, for the next caller.
+// renew refreshes the stored topology, which is as old as it says. Of several callers one refreshes it and the others wait. Whoever
+// could have a recent one does not wait long: the refresh goes on, for the next caller.
 func (f *Function) renew(ctx context.Context, at time.Time) error {
-	if time.Since(at) > f.config.Recent {
-		return f.refresh(ctx)
+	refreshed := f.refreshing.DoChan("", func() (any, error) { return nil, f.refresh(context.WithoutCancel(ctx)) })
+	var enough <-chan time.Time
+	if time.Since(at) <= f.config.Recent {
+		enough = time.After(patience)
 	}
-	done := make(chan error, 1)
-	go func() { done <- f.refresh(context.WithoutCancel(ctx)) }()
 	select {
-	case err := <-done:
-		return err
-	case <-time.After(patience):
+	case answer := <-refreshed:
+		return answer.Err
+	case <-enough:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// refresh makes the stored topology new if it is too old. Of several callers one refreshes it and the others wait.
+// refresh makes the stored topology new, unless somebody has done so meanwhile.
 func (f *Function) refresh(ctx context.Context) error {
-	old := func() (bool, error) {
-		at, err := topology.SavedAt(ctx, f.db)
-		return time.Since(at) > f.config.Age, err
-	}
-	if tooOld, err := old(); err != nil || !tooOld {
-		return err
-	}
-	f.looking.Lock()
-	defer f.looking.Unlock()
-	if tooOld, err := old(); err != nil || !tooOld {
+	ctx, stop := context.WithTimeout(ctx, Spec.Limits().Timeout) // of its own, since callers may have left
+	defer stop()
+	if at, err := topology.SavedAt(ctx, f.db); err != nil || time.Since(at) <= f.config.Age {
 		return err
 	}
 	_, err := f.telemetry.Refresh(ctx, f.db)

@@ -31,7 +31,7 @@ func (c *Client) QueryRange(ctx context.Context, query string, from, to time.Tim
 	r, err := c.ask(ctx, c.queryRange, "matrix", url.Values{
 		"query": {query}, "start": {seconds(from.UnixMilli())}, "end": {seconds(to.UnixMilli())},
 		"step": {seconds(step.Milliseconds())},
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -19,8 +20,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	jsoniter "github.com/json-iterator/go"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -115,20 +114,52 @@ func (c *Client) AskTogether(
 	ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration,
 ) map[string]Answer {
 	begin := time.Now()
+	answers := c.askJoined(ctx, queries, at, timeout/2)
+	alone := map[string]string{}
+	for name, answer := range answers {
+		if answer.Err != nil {
+			alone[name] = queries[name]
+		}
+	}
+	if len(alone) > 0 {
+		maps.Copy(answers, c.Ask(ctx, alone, at, timeout-time.Since(begin)))
+	}
+	return answers
+}
+
+// AskAll is AskTogether for who needs all answers: it fails if one of them cannot be given, or comes with a warning, and no query is
+// sent again by itself.
+func (c *Client) AskAll(
+	ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration,
+) (map[string][]Sample, error) {
+	all := make(map[string][]Sample, len(queries))
+	for name, answer := range c.askJoined(ctx, queries, at, timeout) {
+		switch {
+		case answer.Err != nil:
+			return nil, answer.Err
+		case len(answer.Warnings) > 0:
+			return nil, problem.New(problem.Unavailable, "the telemetry store warns: %s", answer.Warnings[0])
+		}
+		all[name] = answer.Samples
+	}
+	return all, nil
+}
+
+// askJoined asks queries that are joined. All of those joined into one that has failed have failed.
+func (c *Client) askJoined(ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration) map[string]Answer {
 	names := slices.Sorted(maps.Keys(queries))
 	joined := map[string]string{}
 	for some := range slices.Chunk(names, together) {
 		joined[some[0]] = join(some, queries)
 	}
 	answers := make(map[string]Answer, len(queries))
-	alone := map[string]string{}
-	given := c.Ask(ctx, joined, at, timeout/2)
+	given := c.Ask(ctx, joined, at, timeout)
 	for some := range slices.Chunk(names, together) {
 		answer := given[some[0]]
 		for i, name := range some {
 			switch {
 			case answer.Err != nil:
-				alone[name] = queries[name]
+				answers[name] = Answer{Err: answer.Err}
 			case i == 0:
 				answers[name] = Answer{Warnings: answer.Warnings}
 			default:
@@ -145,9 +176,6 @@ func (c *Client) AskTogether(
 			own.Samples = append(own.Samples, s)
 			answers[some[i]] = own
 		}
-	}
-	if len(alone) > 0 {
-		maps.Copy(answers, c.Ask(ctx, alone, at, timeout-time.Since(begin)))
 	}
 	return answers
 }
@@ -179,7 +207,7 @@ func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sampl
 func (c *Client) instant(ctx context.Context, query string, at time.Time) Answer {
 	r, err := c.ask(ctx, c.query, "vector", url.Values{
 		"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)},
-	})
+	}, nil)
 	if err != nil {
 		return Answer{Err: err}
 	}
@@ -187,8 +215,11 @@ func (c *Client) instant(ctx context.Context, query string, at time.Time) Answer
 	return Answer{Samples: samples, Warnings: r.warnings, Err: err}
 }
 
-// ask posts a form to one of the API's addresses and returns the response, whose result must have the given type.
-func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) (response, error) {
+// ask posts a form to one of the API's addresses and returns the response, whose result must have the given type. If yield is not nil,
+// that is a vector, whose elements are yielded while it is read, and the response has no result.
+func (c *Client) ask(
+	ctx context.Context, address, resultType string, form url.Values, yield func(*Row),
+) (response, error) {
 	// Otherwise Thanos would answer without the stores that it cannot reach, and their hosts would seem silent. Other
 	// servers ignore the parameter.
 	form.Set("partial_response", "false")
@@ -204,13 +235,14 @@ func (c *Client) ask(ctx context.Context, address, resultType string, form url.V
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept-Encoding", "identity") // to compress megabytes and expand them takes both sides longer than to send them
 	c.config.Authorize(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	r, err := decode(resp, resultType)
+	r, err := decode(resp, resultType, yield)
 	if err != nil && ctx.Err() != nil {
 		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
@@ -236,52 +268,70 @@ type response struct {
 const maxWarnings = 10
 
 // open parses {"status": ..., "error": ..., "warnings": [...], "data": {"resultType": ..., "result": ...}}. An answer
-// may have megabytes, so it is parsed once and the result is kept raw.
-func open(body []byte) (r response, err error) {
-	in := jsoniter.ConfigDefault.BorrowIterator(body)
-	defer jsoniter.ConfigDefault.ReturnIterator(in)
-	in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
-		switch key {
+// may have megabytes, so it is parsed once: the result is kept raw, or yielded.
+func open(body []byte, yield func(*Row)) (r response, err error) {
+	s := scanner{rest: body}
+	s.object(func(key []byte) {
+		switch string(key) {
 		case "status":
-			r.status = in.ReadString()
+			r.status = s.word()
 		case "error":
-			r.failure = in.ReadString()
+			r.failure = s.word()
 		case "warnings":
-			return in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
-				if text := in.ReadString(); len(r.warnings) < maxWarnings {
+			if s.next() != '[' {
+				s.skip()
+				return
+			}
+			s.list(func() {
+				if text := s.word(); len(r.warnings) < maxWarnings {
 					r.warnings = append(r.warnings, brief(text))
 				}
-				return true
 			})
 		case "data":
-			return in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
-				switch key {
-				case "resultType":
-					r.resultType = in.ReadString()
-				case "result":
-					r.result = in.SkipAndReturnBytes()
+			if s.next() != '{' {
+				s.skip()
+				return
+			}
+			s.object(func(key []byte) {
+				switch {
+				case string(key) == "resultType":
+					r.resultType = s.word()
+				case string(key) == "result" && yield != nil && r.resultType == "vector":
+					s.rows(yield)
+				case string(key) == "result":
+					r.result = s.raw()
 				default:
-					in.Skip()
+					s.skip()
 				}
-				return true
 			})
 		default:
-			in.Skip()
+			s.skip()
 		}
-		return true
 	})
-	return r, in.Error
+	if yield != nil && s.err == nil && r.resultType == "vector" && r.result != nil { // it came before its type
+		s.err, r.result = scan(r.result, yield), nil
+	}
+	return r, s.err
 }
 
-func decode(resp *http.Response, resultType string) (r response, err error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+// bodies are what answers are read into of which nothing is kept.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func decode(resp *http.Response, resultType string, yield func(*Row)) (r response, err error) {
+	body := new(bytes.Buffer)
+	if yield != nil {
+		body = bodies.Get().(*bytes.Buffer)
+		defer bodies.Put(body)
+		body.Reset()
+	}
+	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store broke off its answer")
-	case len(body) > maxAnswer:
+	case body.Len() > maxAnswer:
 		return response{}, problem.New(problem.Unavailable, "the telemetry store answered with more than %d bytes", maxAnswer)
 	}
-	r, err = open(body)
+	r, err = open(body.Bytes(), yield)
 	switch {
 	// Prometheus describes the error of a query in the body; a proxy in front of it does not.
 	case err == nil && r.status == "error":

@@ -104,6 +104,75 @@ func TestAskTogether_isAsk(t *testing.T) {
 	same()
 }
 
+// TestAskAll_isAllOrNothing: nothing is asked a second time.
+func TestAskAll_isAllOrNothing(t *testing.T) {
+	t.Parallel()
+	p := prometheustest.New(t)
+	require.NoError(t, p.Append(context.Background(), []prometheus.Sample{{Name: "m", Value: 1.5, At: now}}))
+	var calls atomic.Int64
+	warned := vector(`[1,"2"]`)
+	warned = strings.Replace(warned, "{", `{"warnings":["a store is away"],`, 1)
+	asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		if strings.Contains(r.FormValue("query"), "warned") {
+			_, _ = io.WriteString(w, warned)
+			return
+		}
+		p.Handler().ServeHTTP(w, r)
+	}))
+	queries := map[string]string{"one": "m", "two": "m * 2", "none": "nothing"}
+	all, err := asking.AskAll(context.Background(), queries, now, 10*time.Second)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	require.InDelta(t, 3, all["two"][0].Value, 0)
+	require.Empty(t, all["none"])
+	for broken, want := range map[string]string{"m{": "refused the query", "warned": "a store is away"} {
+		calls.Store(0)
+		queries["broken"] = broken
+		_, err = asking.AskAll(context.Background(), queries, now, 10*time.Second)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, problem.Unavailable, problem.KindOf(err))
+		require.Equal(t, int64(1), calls.Load())
+	}
+}
+
+// TestEach_readsAnAnswerAsItComes, whatever is in it before the elements, and refuses what Query refuses.
+func TestEach_readsAnAnswerAsItComes(t *testing.T) {
+	t.Parallel()
+	row := `[{"metric":{"host":"a"},"value":[1,"2"]}]`
+	for name, c := range map[string]struct {
+		status     int
+		body, want string // of the error
+	}{
+		"as Prometheus writes it":   {200, `{"status":"success","data":{"resultType":"vector","result":` + row + `},"warnings":["x"]}`, ""},
+		"in another order":          {200, `{"infos":null,"data":{"result":` + row + `,"resultType":"vector"},"status":"success"}`, ""},
+		"a refusal of Prometheus":   {422, `{"status":"error","error":"too many samples"}`, "too many samples"},
+		"a matrix":                  {200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "gives a matrix"},
+		"a value that is no number": {200, vector(`[1,"x"]`), "no query result"},
+		"half an answer":            {200, `{"status":"success","data":{"resultType":"vector","result":[`, "no query result"},
+		"a page of something else":  {502, "<html>", "answered 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			var got []string
+			err := asking.Each(context.Background(), "up", now, func(r *telemetry.Row) {
+				got = append(got, fmt.Sprintf("%s %v", r.Label("host"), r.Value))
+			})
+			if c.want != "" {
+				require.ErrorContains(t, err, c.want)
+				require.Equal(t, problem.Unavailable, problem.KindOf(err))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, []string{"a 2"}, got)
+		})
+	}
+}
+
 func TestAsk_oneDeadlineForAll(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

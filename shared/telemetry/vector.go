@@ -30,15 +30,12 @@ func (r *Row) Label(name string) []byte {
 }
 
 // Each evaluates a query at the instant and yields the elements one after the other, without keeping them: it is for
-// answers with one element for each host. The error is as of Query.
+// answers with one element for each host. The error is as of Query; some elements may have been yielded then.
 func (c *Client) Each(ctx context.Context, query string, at time.Time, yield func(*Row)) error {
-	r, err := c.ask(ctx, c.query, "vector", url.Values{
+	_, err := c.ask(ctx, c.query, "vector", url.Values{
 		"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)},
-	})
-	if err != nil {
-		return err
-	}
-	return scan(r.result, yield)
+	}, yield)
+	return err
 }
 
 // vector reads all elements. There may be hundreds of thousands of labels, most of them many times, so every text is
@@ -71,6 +68,11 @@ func vector(raw []byte) ([]Sample, error) {
 // thousands of nodes spends most of its time here: texts are parts of raw, unless they have escapes.
 func scan(raw []byte, yield func(*Row)) error {
 	s := scanner{rest: raw}
+	s.rows(yield)
+	return s.err
+}
+
+func (s *scanner) rows(yield func(*Row)) {
 	var row Row
 	s.list(func() {
 		row.names, row.values = row.names[:0], row.values[:0]
@@ -103,7 +105,6 @@ func scan(raw []byte, yield func(*Row)) error {
 			yield(&row)
 		}
 	})
-	return s.err
 }
 
 // scanner reads JSON from the front. After an error it reads nothing more.
@@ -173,6 +174,23 @@ func (s *scanner) within(open, closing byte, each func()) {
 			s.fail()
 		}
 	}
+}
+
+// word reads a string; anything else is none.
+func (s *scanner) word() string {
+	if s.next() == '"' {
+		return string(s.text())
+	}
+	s.skip()
+	return ""
+}
+
+// raw reads any value and returns it as it is written.
+func (s *scanner) raw() []byte {
+	s.next()
+	from := s.rest
+	s.skip()
+	return from[:len(from)-len(s.rest)]
 }
 
 // text reads a string.

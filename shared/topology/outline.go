@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -20,6 +21,9 @@ coalesce(p.cpu_percent, 'NaN'), coalesce(p.used_memory, 'NaN'), coalesce(p.free_
 coalesce(p.forecast_cpu, 'NaN'), coalesce(p.forecast_memory, 'NaN'),
 coalesce((p.told ->> 'othersCPU')::float8, 'NaN'), coalesce((p.told ->> 'othersMemory')::float8, 'NaN')
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
+
+	selectCounts = `select counts from topology where head is not null and at = $1 and counted_at = at`
+	updateCounts = `update topology set counts = $1, counted_at = $2`
 
 	selectKnown = `select p.cluster_key, p.node_key, p.name, p.uuid, p.series, p.identity, n.last_seen, p.written_at
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
@@ -54,6 +58,7 @@ type Outline struct {
 	At      time.Time
 	WholeAt time.Time // when all nodes were last asked about, and every query was answered; zero if never
 	Nodes   []Outlined
+	Counts  []byte // as of Part.Counts; nil if the look at that moment has stored none
 }
 
 // Outlined is one node. What is not known is not a number.
@@ -118,13 +123,29 @@ func ReadOutline(ctx context.Context, q store.Querier) (*Outline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
+	if err := q.QueryRow(ctx, selectCounts, o.At).Scan(&o.Counts); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("read what was counted: %w", err)
+	}
 	return o, nil
+}
+
+// saveCounts stores what the look at that moment has counted, if it has. It must be the moment of the stored topology.
+func saveCounts(ctx context.Context, tx *store.Tx, counts []byte, at time.Time) error {
+	if counts == nil {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, updateCounts, counts, at); err != nil {
+		return fmt.Errorf("store what was counted: %w", err)
+	}
+	return nil
 }
 
 // News is what a look has found of nodes about which nothing else has changed.
 type News struct {
 	At     time.Time
-	Oldest Measure // as of Timestamp.OldestTimestamp
+	Since  time.Time // as of Part.Since
+	Oldest Measure   // as of Timestamp.OldestTimestamp
+	Counts []byte    // as of Part.Counts
 
 	Series []int64 // of nodes that were heard of, and when
 	Seen   []time.Time
@@ -133,14 +154,14 @@ type News struct {
 	Readings []Readings
 }
 
-// Touch stores the news. It is dropped if the stored topology is not older.
+// Touch stores the news. It is dropped if the stored topology is not older, or not the one that the news are about.
 func Touch(ctx context.Context, tx *store.Tx, news *News) error {
 	if err := tx.Lock(ctx, store.LockTopology); err != nil {
 		return err
 	}
 	h, err := readHead(ctx, tx)
 	at := news.At.UTC().Truncate(time.Microsecond)
-	if err != nil || !at.After(h.at) {
+	if err != nil || !at.After(h.at) || !news.Since.IsZero() && !news.Since.Equal(h.at) {
 		return err
 	}
 	if err := news.store(ctx, tx); err != nil {
@@ -154,7 +175,7 @@ func Touch(ctx context.Context, tx *store.Tx, news *News) error {
 	if _, err := tx.Exec(ctx, updateCurrent, body, at, orNull(h.taxonomy.SilentUntil())); err != nil {
 		return fmt.Errorf("store the topology: %w", err)
 	}
-	return nil
+	return saveCounts(ctx, tx, news.Counts, at)
 }
 
 // Date sets how old the topology is.

@@ -199,9 +199,15 @@ type Part struct {
 	// Identified: each series of telemetry finds its node by what is stored of the nodes, all of which telemetry has.
 	Identified bool
 
-	// Alone: clusters and other nodes are as they were stored at the moment Since. If they were stored later, nothing is.
+	// Alone: clusters and other nodes are as they were stored at the moment Since.
 	Alone bool
+
+	// Since is the moment of the stored topology that telemetry was compared with. If another one is stored, nothing is: what changed
+	// and changed back meanwhile is not known. Zero if it was not compared.
 	Since time.Time
+
+	// Counts are what the next look compares with, a document of package collect. Nil if there are none: then the next look is of all.
+	Counts []byte
 }
 
 func (p *Part) alone() bool { return p != nil && p.Alone }
@@ -234,11 +240,11 @@ func SavePart(
 	if !at.After(storedAt) {
 		return false, nil
 	}
+	if part != nil && !part.Since.IsZero() && !part.Since.Equal(storedAt) {
+		return false, nil
+	}
 	places := t.Places()
 	if part.alone() {
-		if !storedAt.Equal(part.Since) {
-			return false, nil
-		}
 		places = slices.DeleteFunc(places, func(p Place) bool { return !part.has(&p) })
 	}
 	if err := saveNodes(ctx, tx, t, places, at); err != nil {
@@ -264,7 +270,9 @@ func SavePart(
 	whole := *t
 	whole.Cluster = nil
 	now := head{taxonomy: &whole, at: at}
+	var counts []byte
 	if part != nil {
+		counts = part.Counts
 		now.doubts, now.wholeAt, now.identified = part.Doubts, part.WholeAt, part.Identified
 	}
 	body, err := now.encode()
@@ -281,10 +289,13 @@ func SavePart(
 		if _, err := tx.Exec(ctx, updateCurrent, body, at, orNull(t.SilentUntil())); err != nil {
 			return false, fmt.Errorf("store the topology: %w", err)
 		}
-		return false, nil
+		return false, saveCounts(ctx, tx, counts, at)
 	}
 	urgentFirst(found)
-	return len(found) > 0, announce(ctx, tx, t, t.only(differ), body, at, found)
+	if err := announce(ctx, tx, t, t.only(differ), body, at, found); err != nil {
+		return false, err
+	}
+	return len(found) > 0, saveCounts(ctx, tx, counts, at)
 }
 
 // savePlaces stores the nodes that differ from their rows, and returns what has changed since it was announced, and the

@@ -388,3 +388,37 @@ func TestSave_tellsNoMoreThanALineOfHistoryHolds(t *testing.T) {
 	require.NoError(t, db.QueryRow(t.Context(), `select jsonb_array_length(changes) from topology_snapshots`).Scan(&all))
 	require.Equal(t, 2100, all)
 }
+
+// TestSave_keepsWhatWasCountedWithItsPictureOnly: a version that counts nothing leaves nothing to compare with.
+func TestSave_keepsWhatWasCountedWithItsPictureOnly(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	counted := func() string {
+		t.Helper()
+		o, err := topology.ReadOutline(t.Context(), db)
+		require.NoError(t, err)
+		return string(o.Counts)
+	}
+	at := start
+	for i, first := range []bool{true, false} { // announced, and then as if nothing had changed
+		at = at.Add(time.Second)
+		counts := fmt.Sprintf(`{"look": %d}`, i)
+		part := &topology.Part{Nodes: map[[2]string]bool{{"agent-1", "rpi"}: true}, Counts: []byte(counts)}
+		require.NoError(t, db.Tx(background(), func(ctx context.Context, tx *store.Tx) error {
+			changed, err := topology.SavePart(ctx, tx, one(at), at, staleAfter, part)
+			require.Equal(t, first, changed)
+			return err
+		}))
+		require.Equal(t, counts, counted())
+	}
+	touch := func(news topology.News) {
+		t.Helper()
+		require.NoError(t, db.Tx(background(), func(ctx context.Context, tx *store.Tx) error { return topology.Touch(ctx, tx, &news) }))
+	}
+	touch(topology.News{At: at.Add(time.Second), Since: at, Counts: []byte(`{"look": 2}`)})
+	require.Equal(t, `{"look": 2}`, counted())
+	touch(topology.News{At: at.Add(2 * time.Second), Since: at, Counts: []byte(`{"look": 3}`)})
+	require.Equal(t, `{"look": 2}`, counted(), "another picture was stored since")
+	touch(topology.News{At: at.Add(3 * time.Second)})
+	require.Empty(t, counted())
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,10 +62,15 @@ func (w *world) start() {
 	w.t.Helper()
 	var err error
 	w.handler, err = function.NewEntry("aggregator-tick", tick.Spec, tick.New).Handler(function.Platform{
-		DB: w.db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings.Map(map[string]string{"PROMETHEUS_ADDRESS": w.address}),
+		DB: w.db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings.Map(map[string]string{
+			"PROMETHEUS_ADDRESS": w.address, "TELEMETRY_LOOKBACK": lookback.String(),
+		}),
 	}.Env("aggregator-tick"))
 	require.NoError(w.t, err)
 }
+
+// lookback is how long a silent node is shown.
+const lookback = 5 * time.Minute
 
 // emit writes the samples of the host's exporters at that time.
 func (w *world) emit(at time.Time, host string) {
@@ -125,6 +131,23 @@ func TestRun_announcesWhatChanged(t *testing.T) {
 	w.emit(time.Now(), "old")
 	require.Equal(t, http.StatusNoContent, w.tick())
 	require.Equal(t, []string{"edge/old returned"}, w.changes()[3:])
+}
+
+// TestRun_forgetsWhoIsSilentForLong: a node goes from what is stored, and others stay. What is silent is seen to be so by the clock of
+// this machine, so the node is silent for nearly long enough in the beginning.
+func TestRun_forgetsWhoIsSilentForLong(t *testing.T) {
+	w := newWorld(t)
+	w.emit(time.Now().Add(2*time.Second-lookback), "old")
+	w.emit(time.Now(), "rpi")
+	require.Equal(t, http.StatusNoContent, w.tick())
+	require.Contains(t, w.changes(), "edge/old added")
+	require.Eventually(t, func() bool {
+		require.Equal(t, http.StatusNoContent, w.tick())
+		return slices.Contains(w.changes(), "edge/old removed")
+	}, 30*time.Second, 500*time.Millisecond)
+	stored, _, err := topology.Current(t.Context(), w.db)
+	require.NoError(t, err)
+	require.Len(t, stored.Places(), 1)
 }
 
 func TestRun_absentTelemetryLosesNobody(t *testing.T) {

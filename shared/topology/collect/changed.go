@@ -3,7 +3,9 @@ package collect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,27 +51,27 @@ func (g *glance) quiet() bool {
 // there are: they count for as long as telemetry is asked to look back.
 func (g *glance) same() bool { return !g.came && !g.someone && !g.turned }
 
-// comparable reports whether telemetry can tell what has changed since the outline was stored.
-func (c *Collector) comparable(o *topology.Outline, now time.Time) bool {
-	return o != nil && len(o.Nodes) > 0 && now.After(o.At) && now.Sub(o.WholeAt) < wholeEvery
-}
-
-// glance asks when each node was heard of, for its cpu and memory, and which series have changed since the outline was
-// stored. It returns nil if one of these cannot be answered.
-func (c *Collector) glance(ctx context.Context, o *topology.Outline, now time.Time) *glance {
-	ctx, cancel := context.WithTimeout(ctx, c.config.QueryTimeout/2)
-	defer cancel()
-	g := &glance{ask: map[int64]bool{}}
-	answered := make(chan bool, 1)
-	go func() {
-		var ok bool
-		g.changed, g.came, ok = c.changes(ctx, now.Sub(o.At), now)
-		answered <- ok
-	}()
-	ok := g.readings(ctx, c, o, now)
-	if !<-answered || !ok {
+// comparable returns what the look counted that has stored the outline; nil if it cannot be told what has changed since.
+func (c *Collector) comparable(o *topology.Outline, now time.Time) *counts {
+	if o == nil || len(o.Nodes) == 0 || !now.After(o.At) || now.Sub(o.WholeAt) >= wholeEvery {
 		return nil
 	}
+	return decodeCounts(o.Counts)
+}
+
+// glance asks when each node was heard of, for its readings, and which series have changed since the outline was stored, when
+// those were that last has. It returns nil if one of these cannot be answered.
+func (c *Collector) glance(ctx context.Context, o *topology.Outline, last *counts, now time.Time) *glance {
+	ctx, cancel := context.WithTimeout(ctx, c.config.QueryTimeout*3/4) // to ask about all nodes then costs more, so it comes after
+	defer cancel()
+	g := &glance{ask: map[int64]bool{}}
+	answered := make(chan error, 1)
+	go func() { answered <- g.changes(ctx, c, last, now.Sub(o.At), now) }()
+	ok := g.readings(ctx, c, o, now)
+	if err := <-answered; err != nil || !ok {
+		return nil
+	}
+	g.news.Since = o.At
 	return g
 }
 
@@ -83,10 +85,9 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 		return false
 	}
 	nan := math.NaN()
-	type measured struct{ seen, cpu, free float64 }
 	all := make([]measured, len(o.Nodes))
 	for i := range all {
-		all[i] = measured{nan, nan, nan}
+		all[i] = measured{nan, nan, nan, nan, nan, nan}
 	}
 	read := func(query string, set func(m *measured, v float64)) bool {
 		return c.client.Each(ctx, query, now, func(r *telemetry.Row) {
@@ -106,7 +107,10 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 	}
 	stranger := g.someone
 	ok := read(cpuUsage(of(qCPUSeconds, onlyIdle)), func(m *measured, v float64) { m.cpu = percent(v).Or(nan) }) &&
-		read(perHost("min", qMemAvailable), func(m *measured, v float64) { m.free = positive(v).Or(nan) })
+		read(perHost("min", qMemAvailable), func(m *measured, v float64) { m.free = positive(v).Or(nan) }) &&
+		read(perHost("sum", "irate("+qEnergy+rateWindow+")"), func(m *measured, v float64) { m.watts = joules(v).Or(nan) }) &&
+		read(perHost("max", qForecastCPU), func(m *measured, v float64) { m.forecastCPU = percent(v).Or(nan) }) &&
+		read(perHost("max", qForecastMem), func(m *measured, v float64) { m.forecastMemory = percent(v).Or(nan) })
 	if !ok {
 		return false
 	}
@@ -135,7 +139,7 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 		if !lost {
 			live = topology.Known(min(seen, live.Or(seen)))
 		}
-		g.move(&n, all[i].cpu, all[i].free)
+		g.move(&n, &all[i])
 	}
 	if present-newest >= stale {
 		g.someone = true // nobody was heard of
@@ -147,16 +151,20 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 	return true
 }
 
+// measured is what telemetry says of one node at present. What it does not say is not a number.
+type measured struct{ seen, cpu, free, watts, forecastCPU, forecastMemory float64 }
+
 // move notes readings that have moved.
-func (g *glance) move(n *topology.Outlined, cpu, free float64) {
+func (g *glance) move(n *topology.Outlined, m *measured) {
 	r := n.Readings
-	if total := r.UsedMemory + r.FreeMemory; !math.IsNaN(total) && !math.IsNaN(free) {
-		r.UsedMemory = max(total-free, 0)
-	} else if math.IsNaN(r.UsedMemory) != math.IsNaN(free) {
+	if total := r.UsedMemory + r.FreeMemory; !math.IsNaN(total) && !math.IsNaN(m.free) {
+		r.UsedMemory = max(total-m.free, 0)
+	} else if math.IsNaN(r.UsedMemory) != math.IsNaN(m.free) {
 		g.ask[n.Series] = true
 		return
 	}
-	r.CPUPercent, r.FreeMemory = cpu, free
+	r.CPUPercent, r.FreeMemory = m.cpu, m.free
+	r.Watts, r.ForecastCPU, r.ForecastMemory = m.watts, m.forecastCPU, m.forecastMemory
 	switch {
 	case r.Near(n.Readings):
 	case n.RunsOurs, math.IsNaN(r.CPUPercent) != math.IsNaN(n.Readings.CPUPercent),
@@ -169,43 +177,30 @@ func (g *glance) move(n *topology.Outlined, cpu, free float64) {
 	}
 }
 
-// probe finds the series of a metric that are there and were not, were there and are not, or have another value than some
-// time ago.
+// probe finds the series of a metric that are there and were not at the last look, were there and are not, or have another value than
+// then.
 type probe struct {
 	name string
-	// hints are counts, which cost telemetry little. Nothing has changed unless the first two differ from each other or from
-	// the series that lived meanwhile, or a value has moved. Those whose values may move are counted once for both, as of moving.
-	now, then, lived, moved string
-	// changed are all series that are there now or were then, but for those that are equal. It costs several times as much.
-	changed string
+
+	// These are counts, by agent, which cost telemetry little. Of an agent nothing has changed unless as many are there now as the last
+	// look has counted and as have lived meanwhile, and no value has moved. Series whose values may move are counted once for both
+	// of the latter, as of moving. qCPUs is compared by hosts (counts.addCPUs), so it has none.
+	now, lived string
+	valued     bool
+
+	// changed are all series within a scope that are there now or were then, but for those that are equal. It costs several times as
+	// much.
+	changed func(scope string) string
 	// returned are those that the last look has seen otherwise. It need be asked only of values that have moved: they may be again
 	// what they were then.
-	returned string
+	returned func(scope string) string
 	// came are those of changed that were not there then, where series have no value. It is asked of what says which nodes there are.
-	came string
-}
-
-// hinted reports whether something may have changed, and whether that is so of values, given the hints of all probes.
-func (p *probe) hinted(answers map[string]telemetry.Answer) (changed, values bool) {
-	count := func(query string) (all, moved float64) {
-		for _, s := range answers[query].Samples {
-			all += s.Value
-			if s.Labels[moves] != still {
-				moved += s.Value
-			}
-		}
-		return all, moved
-	}
-	now, _ := count(p.now)
-	then, _ := count(p.then)
-	lived, _ := count(p.lived)
-	_, moved := count(p.moved)
-	return now != then || now != lived || moved > 0, moved > 0
+	came func(scope string) string
 }
 
 // moving counts the series whose values have moved and the others, by a label, so that telemetry reads them once.
-func moving(selector, over string) string {
-	return `count_values("` + moves + `", clamp_max(changes(` + selector + over + `), 1))`
+func moving(selector, over string, apart bool) string {
+	return "count_values" + grouped(apart) + `("` + moves + `", clamp_max(changes(` + selector + over + `), 1))`
 }
 
 // The ends of the names of queries beside that for what has changed.
@@ -220,116 +215,131 @@ const (
 )
 
 // probes are about what has changed since so long ago, or since the last look, which is later: a value that was another one at that time
-// only has changed too.
-func probes(ago, look time.Duration) []probe {
+// only has changed too. Readings are compared with those that are stored, and what only people look at, such as the highest frequency of
+// a cpu, is asked for with all else of a node.
+func probes(ago, look time.Duration, apart bool) []probe {
 	then, last := fmt.Sprintf(" offset %ds", seconds(ago)), fmt.Sprintf(" offset %ds", seconds(look))
 	recent, longer := fmt.Sprintf("[%ds]", seconds(ago)), fmt.Sprintf("[%ds]", seconds(ago+scraped))
-	lived := func(selector string) string { return "count(present_over_time(" + selector + recent + "))" }
-	build := func(name, selector, lived, moved, equal string, at func(offset string) string) probe {
-		differs := func(before string) string {
-			return fmt.Sprintf("(%[1]s or %[2]s) unless (%[3]s)", at(""), before, fmt.Sprintf(equal, at(""), before))
-		}
-		return probe{
-			name: name, now: "count(" + selector + ")", then: "count(" + selector + then + ")",
-			lived: lived, moved: moved,
-			changed: differs(at(then)), returned: differs(at(last)),
-		}
+	differs := func(now, before string) string {
+		return fmt.Sprintf("(%[1]s or %[2]s) unless (%[1]s == %[2]s)", now, before)
 	}
 	var all []probe
-	add := func(valued bool, name string, matchers ...string) {
+	add := func(valued bool, name string, matchers ...string) *probe {
 		selector := of(name, matchers...)
-		alive, moved := lived(selector), ""
-		if valued {
-			moved = moving(selector, longer)
-			alive = moved
+		within := func(scope string) string { return of(name, append(slices.Clone(matchers), scope)...) }
+		p := probe{
+			name: name, valued: valued, now: "count" + grouped(apart) + "(" + selector + ")",
+			lived:    "count" + grouped(apart) + "(present_over_time(" + selector + recent + "))",
+			changed:  func(scope string) string { return differs(within(scope), within(scope)+then) },
+			returned: func(scope string) string { return differs(within(scope), within(scope)+last) },
 		}
-		all = append(all, build(name, selector, alive, moved, "%s == %s", func(offset string) string { return selector + offset }))
+		if valued {
+			p.lived = moving(selector, longer, apart)
+		}
+		all = append(all, p)
+		return &all[len(all)-1]
 	}
 	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet} {
-		add(false, name)
-		all[len(all)-1].came = of(name) + " unless " + of(name) + then
+		add(false, name).came = func(scope string) string { return of(name, scope) + " unless " + of(name, scope) + then }
 	}
 	for _, name := range []string{qLabels, qPod, qContainer, qWorkload} {
 		add(false, name)
 	}
-	for _, name := range []string{qScore, qVulnerable, qUnschedulable, qMounted, qMaxFrequency, qMemTotal, qPhase} {
+	for _, name := range []string{qScore, qVulnerable, qUnschedulable, qMounted, qMemTotal, qPhase} {
 		add(true, name)
 	}
 	add(true, qCapacity, onlyCapacity)
 	for _, name := range []string{qNetInfo, qNetUp, qNetAddress, qNetSpeed} {
 		add(true, name, ofMachines)
 	}
-	idle := of(qCPUSeconds, onlyIdle)
-	all = append(all, build(qCPUs, idle, lived(idle), "", "%s == %s", func(offset string) string {
-		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s%s)", byHost, idle, offset))
-	}))
-
-	// Of these what matters is how far they have moved.
-	for _, name := range []string{qForecastCPU, qForecastMem} {
-		moved := fmt.Sprintf("count(abs(%[1]s - %[1]s%[2]s) >= 1 or abs(%[1]s - %[1]s%[3]s) >= 1)", name, last, then)
-		all = append(all, build(name, name, lived(name), moved, "abs(%s - %s) < 1",
-			func(offset string) string { return perHost("max", name+offset) }))
+	cpus := func(scope, offset string) string {
+		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s%s)", byHost, of(qCPUSeconds, onlyIdle, scope), offset))
 	}
-	power := func(offset string) string { return "irate(" + qEnergy + rateWindow + offset + ")" }
-	moved := fmt.Sprintf("count(abs(%[1]s / %[2]s - 1) > 0.02 or abs(%[1]s / %[3]s - 1) > 0.02)", power(""), power(last), power(then))
-	all = append(all, build(qPower, qEnergy, lived(qEnergy), moved,
-		"abs(%[1]s - %[2]s) <= 0.02 * %[1]s", func(offset string) string { return perHost("sum", power(offset)) }))
-	return all
+	return append(all, probe{
+		name: qCPUs, changed: func(scope string) string { return differs(cpus(scope, ""), cpus(scope, then)) },
+	})
 }
 
 // scraped is the longest time between two samples of a series with which a change of its value is noticed at once.
 const scraped = time.Minute
 
-// changes asks which series have changed since the last look, so long ago, and whether one came that says which nodes there are. ok is
-// false if that cannot be answered.
-func (c *Collector) changes(
-	ctx context.Context, look time.Duration, at time.Time,
-) (all map[string][]telemetry.Sample, someCame, ok bool) {
-	asked := probes(look+late, look)
-	hints, changed := map[string]string{}, map[string]string{}
-	for _, p := range asked {
-		for _, query := range []string{p.now, p.lived, p.then, p.moved} {
-			if query != "" {
-				hints[query] = query
-			}
+// maxNamed is of how many agents a query is limited to those. It bounds the query, beside which telemetry reads more of the others
+// than it leaves out.
+const maxNamed = 200
+
+// changes asks which series have changed since the last look, so long ago, and whether one came that says which nodes there are. The
+// error says that this cannot be answered.
+func (g *glance) changes(ctx context.Context, c *Collector, last *counts, look time.Duration, at time.Time) error {
+	all := probes(look+late, look, last.apart)
+	hints := map[string]string{}
+	for _, p := range all {
+		if p.now != "" {
+			hints[p.now], hints[p.lived] = p.now, p.lived
 		}
 	}
-	sound := func(answers map[string]telemetry.Answer) bool {
-		for _, a := range answers {
-			if a.Err != nil || len(a.Warnings) > 0 {
-				return false
-			}
-		}
-		return true
+	answers, err := c.client.AskAll(ctx, hints, at, c.config.QueryTimeout)
+	if err != nil {
+		return err
 	}
-	answers := c.client.AskTogether(ctx, hints, at, c.config.QueryTimeout/2)
-	if !sound(answers) {
-		return nil, false, false
+	now := &counts{last.apart, map[string]map[string]int64{}}
+	if err := now.addCPUs(ctx, c.client, at); err != nil {
+		return err
 	}
-	for _, p := range asked {
-		hinted, values := p.hinted(answers)
-		if hinted {
-			changed[p.name] = p.changed
+	changed := map[string]string{}
+	for _, p := range all {
+		if p.now != "" {
+			now.add(p.name, answers[p.now])
 		}
+		differ, values := p.hinted(now, last, answers[p.lived])
+		if len(differ) == 0 {
+			continue
+		}
+		scope := ""
+		if last.apart && len(differ) <= maxNamed {
+			scope = matcher(label.Agent, slices.Collect(maps.Keys(differ)))
+		}
+		changed[p.name] = p.changed(scope)
 		if values {
-			changed[p.name+returned] = p.returned
+			changed[p.name+returned] = p.returned(scope)
 		}
-		if hinted && p.came != "" {
-			changed[p.name+came] = p.came
+		if p.came != nil {
+			changed[p.name+came] = p.came(scope)
 		}
 	}
-	if len(changed) == 0 {
-		return nil, false, true
+	if g.news.Counts, err = now.encode(); err != nil || len(changed) == 0 {
+		return err
 	}
-	answers = c.client.AskTogether(ctx, changed, at, c.config.QueryTimeout/2)
-	all = map[string][]telemetry.Sample{}
-	for name, a := range answers {
+	if answers, err = c.client.AskAll(ctx, changed, at, c.config.QueryTimeout); err != nil {
+		return err
+	}
+	g.changed = map[string][]telemetry.Sample{}
+	for name, samples := range answers {
 		if strings.HasSuffix(name, came) {
-			someCame = someCame || len(a.Samples) > 0
+			g.came = g.came || len(samples) > 0
 			continue
 		}
 		name = strings.TrimSuffix(name, returned)
-		all[name] = append(all[name], a.Samples...)
+		g.changed[name] = append(g.changed[name], samples...)
 	}
-	return all, someCame, sound(answers)
+	return nil
+}
+
+// hinted returns the agents of whose series something may have changed since the last look, and whether that is so of values.
+func (p *probe) hinted(now, last *counts, lived []telemetry.Sample) (differ map[string]bool, values bool) {
+	alive, differ := map[string]int64{}, map[string]bool{}
+	for _, s := range lived {
+		agent := s.Labels[label.Agent]
+		alive[agent] += int64(s.Value)
+		if p.valued && s.Labels[moves] != still {
+			differ[agent], values = true, true
+		}
+	}
+	for _, by := range []map[string]int64{now.of[p.name], last.of[p.name], alive} {
+		for agent := range by {
+			if now.differs(last, p.name, agent) || p.lived != "" && now.of[p.name][agent] != alive[agent] {
+				differ[agent] = true
+			}
+		}
+	}
+	return differ, values
 }

@@ -47,10 +47,14 @@ func (c *Collector) RefreshAt(ctx context.Context, db *store.DB, now time.Time) 
 	if err != nil && !errors.Is(err, topology.ErrUnknown) {
 		return false, err
 	}
-	if err != nil || !c.comparable(outline, now) {
+	var last *counts
+	if err == nil {
+		last = c.comparable(outline, now)
+	}
+	if last == nil {
 		return c.refresh(ctx, db, nil, nil, now)
 	}
-	g := c.glance(ctx, outline, now)
+	g := c.glance(ctx, outline, last, now)
 	if g == nil || !g.quiet() {
 		return c.refresh(ctx, db, g, outline, now)
 	}
@@ -62,13 +66,23 @@ func (c *Collector) RefreshAt(ctx context.Context, db *store.DB, now time.Time) 
 func (c *Collector) refresh(
 	ctx context.Context, db *store.DB, g *glance, o *topology.Outline, now time.Time,
 ) (changed bool, err error) {
+	var seen []byte
+	if g != nil {
+		seen = g.news.Counts
+	} else if seen, err = c.count(ctx, now); err != nil {
+		return false, err
+	}
 	deadline := time.Now().Add(c.config.QueryTimeout)
 	before, err := topology.ReadKnown(ctx, db)
 	if err != nil {
 		return false, err
 	}
-	if g != nil && g.same() && before.Identified && before.At.Equal(o.At) {
+	if g != nil && !before.At.Equal(o.At) {
+		return false, nil // somebody else has looked meanwhile
+	}
+	if g != nil && g.same() && before.Identified {
 		l := c.pass(before, now, deadline)
+		l.counts = seen
 		if changed, ok, err := l.again(ctx, db, g); ok || err != nil {
 			return changed, err
 		}
@@ -83,6 +97,7 @@ func (c *Collector) refresh(
 		asked = append(asked, scanning(c.config.Lookback, scope{})...)
 	}
 	l := c.pass(before, now, deadline)
+	l.counts = seen
 	if err := l.ask(ctx, asked); err != nil {
 		return false, err
 	}
@@ -165,6 +180,7 @@ type pass struct {
 	deadline time.Time
 	doubts   []string // warnings about what nodes are like
 	failed   bool     // a query has
+	counts   []byte   // as of topology.Part
 
 	identified, alone bool // as of topology.Part
 }
@@ -352,13 +368,23 @@ func (l *pass) part(ctx context.Context, db *store.DB, g *glance, places []place
 	}
 	part := &topology.Part{
 		Nodes: make(map[[2]string]bool, len(places)), Doubts: l.doubts, WholeAt: before.WholeAt,
-		Identified: l.identified, Alone: l.alone, Since: before.At,
+		Identified: l.identified, Alone: l.alone,
 	}
 	for _, p := range places {
 		part.Nodes[[2]string{p.cluster, p.node}] = true
 	}
+	// Each part is newer than the one before. Those that are left out for lack of time are not counted either, so the next refresh is of all.
+	moment := func(i int) time.Time {
+		return l.p.At.Add(time.Duration(i) * time.Microsecond).UTC().Truncate(time.Microsecond)
+	}
+	if i+1 == of {
+		part.Counts = l.counts
+	}
 	if g != nil {
-		part.News = &g.news
+		part.News, part.Since = &g.news, g.news.Since
+		if i > 0 {
+			part.Since = moment(i - 1)
+		}
 	}
 	switch {
 	case l.failed || g == nil && i+1 < of:
@@ -378,8 +404,7 @@ func (l *pass) part(ctx context.Context, db *store.DB, g *glance, places []place
 		taxonomy.Warnings = nil
 	}
 	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		at := l.p.At.Add(time.Duration(i) * time.Microsecond) // each part is newer than the one before
-		changed, err = topology.SavePart(ctx, tx, &taxonomy, at, l.c.config.StaleAfter, part)
+		changed, err = topology.SavePart(ctx, tx, &taxonomy, moment(i), l.c.config.StaleAfter, part)
 		return err
 	})
 	l.p.failed = l.p.failed[:failed]

@@ -220,6 +220,7 @@ func TestRefresh_asksOnlyAboutWhatChanged(t *testing.T) {
 	}
 	look()
 	require.Empty(t, about("last_over_time"), "nothing has changed, so only counts and readings are asked for")
+	require.Empty(t, about(" offset "), "what was then is stored")
 
 	require.NoError(t, c.sites.Set("edge-2", map[string]string{"sca": "12"}))
 	look()
@@ -228,6 +229,21 @@ func TestRefresh_asksOnlyAboutWhatChanged(t *testing.T) {
 	require.Contains(t, described[0], `agent_hostname=~"edge-2"`)
 	require.NotContains(t, described[0], "edge-3")
 	require.Empty(t, about("last_over_time(tlum_runtime_info"), "what there is is stored")
+	for _, compared := range about(" offset ") {
+		require.NotContains(t, compared, "tlum_host_info", "only metrics whose counts differ are compared with what was then")
+	}
+
+	require.NoError(t, c.sites.Set("edge-2", map[string]string{"label:color": "violet"}))
+	mu.Lock()
+	asked = nil
+	mu.Unlock()
+	look()
+	compared := about("tlum_host_labels{")
+	require.NotEmpty(t, compared)
+	require.Regexp(t, `tlum_host_labels\{icos_agent_id=~"[^"|]+"\} offset`, compared[0], "only of the agent that told of the change")
+	mu.Lock()
+	asked = nil
+	mu.Unlock()
 
 	for len(about("last_over_time(node_mounted[")) == 0 { // about all, since some minutes have passed
 		require.Less(t, c.clock.Sub(now), time.Hour)
@@ -374,5 +390,195 @@ func TestRefresh_tellsNodesApartThatAreCalledAlike(t *testing.T) {
 		c.asked = nil
 		require.False(t, looked.Load(), "what there is is stored")
 		compare()
+	}
+}
+
+// TestRefresh_withoutCountsToCompareWith_isOfAllNodes: what has changed since the look before is found all the same.
+func TestRefresh_withoutCountsToCompareWith_isOfAllNodes(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"none":               `update topology set counts = null, counted_at = null`,
+		"those of a former":  `update topology set counted_at = counted_at - interval '1 second'`,
+		"of another version": `update topology set counts = replace(counts::text, '"version":', '"version":0, "was":')::json`,
+		"another document":   `update topology set counts = '[]'`,
+		"too few":            `update topology set counts = jsonb_set(counts::jsonb, '{agents}', '[]')::json`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newContinuum(t)
+			at, db := c.collector(), storetest.New(t)
+			var whole atomic.Bool
+			c.asked = func(query string) {
+				if strings.Contains(query, "last_over_time(tlum_runtime_info[") {
+					whole.Store(true)
+				}
+			}
+			look := func() bool {
+				t.Helper()
+				whole.Store(false)
+				c.pass(15 * time.Second)
+				_, err := at.RefreshAt(t.Context(), db, c.clock)
+				require.NoError(t, err)
+				return whole.Load()
+			}
+			require.True(t, look())
+			require.False(t, look())
+			_, err := db.Exec(t.Context(), spoil)
+			require.NoError(t, err)
+			require.NoError(t, c.sites.Set("edge-2", map[string]string{"label:color": "violet"}))
+			require.True(t, look())
+			got, _ := stored(t, db)
+			for _, p := range got.Places() {
+				require.Equal(t, p.Node == "edge-2", p.At.Labels["color"] == "violet", p.Node)
+			}
+			require.False(t, look(), "then there are counts again")
+		})
+	}
+}
+
+// TestRefresh_besideAnotherLook_losesNoChange: a look that was compared with an older picture than the stored one does not know what
+// the other has seen, even if nothing has changed between that older picture and now.
+func TestRefresh_besideAnotherLook_losesNoChange(t *testing.T) {
+	t.Parallel()
+	c := newContinuum(t)
+	at, db := c.collector(), storetest.New(t)
+	set := func(score string) {
+		t.Helper()
+		require.NoError(t, c.sites.Set("edge-2", map[string]string{"sca": score}))
+		c.pass(15 * time.Second)
+	}
+	look := func(when time.Time) {
+		t.Helper()
+		_, err := at.RefreshAt(t.Context(), db, when)
+		require.NoError(t, err)
+	}
+	score := func() float64 {
+		t.Helper()
+		got, _ := stored(t, db)
+		for _, p := range got.Places() {
+			if p.Node == "edge-2" {
+				return p.At.ScaScore.Or(0)
+			}
+		}
+		return 0
+	}
+	set("55")
+	look(c.clock)
+	set("12")
+	between := c.clock
+	for range 4 {
+		set("55")
+	}
+	var begun atomic.Bool
+	failed := make(chan error, 1)
+	c.asked = func(string) {
+		if begun.CompareAndSwap(false, true) {
+			_, err := at.RefreshAt(context.Background(), db, between)
+			failed <- err
+		}
+	}
+	look(c.clock)
+	require.NoError(t, <-failed)
+	c.asked = nil
+	require.InDelta(t, 12, score(), 0, "the other look was stored, and this one dropped")
+	set("55")
+	look(c.clock)
+	require.InDelta(t, 55, score(), 0)
+}
+
+// TestRefresh_seesHostsThatExchangeCPUs, though the agent has as many series as before.
+func TestRefresh_seesHostsThatExchangeCPUs(t *testing.T) {
+	t.Parallel()
+	c := &continuum{fleet: newFleet(t), clock: now}
+	cpus := map[string]int{"h1": 2, "h2": 6}
+	report := func() {
+		t.Helper()
+		c.clock = c.clock.Add(15 * time.Second)
+		for id, n := range cpus {
+			m := machine{agent: "agent-nuvla-1", cluster: "c2", id: id, name: id, docker: true}
+			for name, l := range map[string]labels{
+				"tlum_orch_info":    {"type": "nuvla", "agent_id": m.agent, "agent_name": m.agent},
+				"tlum_host_info":    {"hostname": id, "arch": "arm64"},
+				"tlum_runtime_info": {"type": "Docker", "node_name": id},
+			} {
+				c.emit(c.clock, name, with(m.host(), l), 1)
+			}
+			for cpu := range 8 {
+				value := 1000 + c.clock.Sub(now).Seconds()
+				if cpu >= n {
+					value = prometheus.Stale
+				}
+				c.emit(c.clock, "node_cpu_seconds_total", with(m.host(), labels{"cpu": fmt.Sprint(cpu), "mode": "idle"}), value)
+			}
+		}
+	}
+	at, db := c.collector(), storetest.New(t)
+	look := func() {
+		t.Helper()
+		report()
+		_, err := at.RefreshAt(t.Context(), db, c.clock)
+		require.NoError(t, err)
+		got, _ := stored(t, db)
+		for _, p := range got.Places() {
+			require.InDelta(t, cpus[p.Node], p.At.StaticMetrics.CPUCores.Or(0), 0, p.Node)
+		}
+		require.Len(t, got.Places(), 2)
+	}
+	report()
+	report()
+	look()
+	look()
+	cpus["h1"], cpus["h2"] = cpus["h2"], cpus["h1"]
+	look()
+}
+
+// TestRefresh_ofMoreAgentsThanAreCountedApart: where each node has an agent of its own, all are counted together.
+func TestRefresh_ofMoreAgentsThanAreCountedApart(t *testing.T) {
+	t.Parallel()
+	c := &continuum{fleet: newFleet(t), clock: now}
+	const agents = 1001
+	report := func() {
+		t.Helper()
+		c.clock = c.clock.Add(15 * time.Second)
+		var round []prometheus.Sample
+		for i := range agents {
+			name := fmt.Sprintf("n%d", i)
+			m := machine{agent: "agent-" + name, cluster: "cluster-" + name, id: name, name: name, docker: true}
+			for metric, l := range map[string]labels{
+				"tlum_orch_info":    {"type": "nuvla", "agent_id": m.agent, "agent_name": m.agent},
+				"tlum_host_info":    {"hostname": name, "arch": "arm64"},
+				"tlum_runtime_info": {"type": "Docker", "node_name": name},
+			} {
+				round = append(round, prometheus.Sample{Name: metric, Labels: with(m.host(), l), Value: 1, At: c.clock})
+			}
+		}
+		require.NoError(t, c.server.Append(t.Context(), round))
+	}
+	at, db := c.collector(), storetest.New(t)
+	look := func() {
+		t.Helper()
+		report()
+		_, err := at.RefreshAt(t.Context(), db, c.clock)
+		require.NoError(t, err)
+	}
+	report()
+	look()
+	var counted int
+	require.NoError(t, db.QueryRow(t.Context(), `select json_array_length(counts->'agents') from topology`).Scan(&counted))
+	require.Equal(t, 1, counted)
+	var whole atomic.Bool
+	c.asked = func(query string) {
+		if strings.Contains(query, "last_over_time(tlum_runtime_info[") {
+			whole.Store(true)
+		}
+	}
+	m := machine{agent: "agent-n7", cluster: "cluster-n7", id: "n7", name: "n7"}
+	c.emit(c.clock.Add(time.Second), "tlum_host_labels", with(m.host(), labels{"label_color": "red"}), 1)
+	look()
+	require.False(t, whole.Load())
+	got, _ := stored(t, db)
+	require.Len(t, got.Places(), agents)
+	for _, p := range got.Places() {
+		require.Equal(t, p.Node == "n7", p.At.Labels["color"] == "red", p.Node)
 	}
 }

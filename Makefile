@@ -210,9 +210,15 @@ CONCURRENT := ./shared/auth ./shared/boot ./shared/credentials ./shared/history/
 	./shared/store ./shared/telemetry ./shared/topology/collect ./shared/wake ./infra/runner/alertmanager ./infra/runner/broker \
 	./infra/runner/watch
 
+RACE = $(GO) run ./scripts/with-postgres -- env CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 120m
+
 .PHONY: race
 race: ## look for data races in the concurrent packages (needs a C compiler)
-	$(GO) run ./scripts/with-postgres -- env CGO_ENABLED=1 $(GO) test -race -vet=off $(CONCURRENT)
+	$(RACE) $(CONCURRENT)
+
+.PHONY: race-all
+race-all: ## look for data races in everything that make test runs (for a nightly run; needs a C compiler)
+	$(RACE) ./...
 
 BROWSER := bin/tools/browser
 

@@ -2,92 +2,26 @@ package host
 
 import (
 	"encoding/json"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/peer"
 	"github.com/littoral-project/littoral/shared/settings"
-	"github.com/littoral-project/littoral/triggers"
+	"github.com/littoral-project/littoral/test/clocks"
+	"github.com/littoral-project/littoral/test/relay"
 )
 
-// wire passes connections on, and keeps what goes over them in either direction.
+// wire keeps what goes over connections in either direction.
 type wire struct{ shown }
-
-// tap returns an address that leads to another one over the wire, until the test ends.
-func (w *wire) tap(t *testing.T, to string) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	pass := func(from, to net.Conn) {
-		all.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(to, w), from) // either end may be gone at any time
-			_ = to.Close()
-		})
-	}
-	all.Go(func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			there, err := (&net.Dialer{}).Dial("tcp", to)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			mu.Lock()
-			open = append(open, from, there)
-			mu.Unlock()
-			pass(from, there)
-			pass(there, from)
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		mu.Lock()
-		for _, c := range open {
-			_ = c.Close()
-		}
-		mu.Unlock()
-		all.Wait()
-	})
-	return l.Addr().String()
-}
-
-// eachSecond are the triggers with the tasks of federations in each second, whether or not there is an application.
-func eachSecond(t *testing.T) fs.FS {
-	t.Helper()
-	quick := fstest.MapFS{}
-	schedule, label := regexp.MustCompile(`schedule: .*`), regexp.MustCompile(`(?m)^  labels: .*\n`)
-	require.NoError(t, fs.WalkDir(triggers.Files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(triggers.Files, path)
-		if path == "pdlc-participate.yaml" || path == "pdlc-end-rounds.yaml" {
-			text = label.ReplaceAll(schedule.ReplaceAll(text, []byte(`schedule: "* * * * * *"`)), nil)
-		}
-		quick[path] = &fstest.MapFile{Data: text}
-		return err
-	}))
-	return quick
-}
 
 // twoTogether are shore and harbour, whose FEDERATIONS name the federation "load" of shore; line captures what goes between them.
 func twoTogether(t *testing.T, ofShore, ofHarbour string) (shore *Host, atShore Options, line *wire) {
@@ -95,7 +29,7 @@ func twoTogether(t *testing.T, ofShore, ofHarbour string) (shore *Host, atShore 
 	atShore, atHarbour := two(t)
 	line = &wire{}
 	throughTap, err := json.Marshal([]peer.Peer{{
-		Name: "shore", Address: "http://" + line.tap(t, atShore.Addr), Subject: "controller", TokenFile: atShore.Home + "/token-controller",
+		Name: "shore", Address: "http://" + relay.Open(t, "127.0.0.1", atShore.Addr, line).String(), Subject: "controller", TokenFile: atShore.Home + "/token-controller",
 	}})
 	require.NoError(t, err)
 	part := func(o *Options, query string, more map[string]string) {
@@ -107,7 +41,7 @@ func twoTogether(t *testing.T, ofShore, ofHarbour string) (shore *Host, atShore 
 		}
 		maps.Copy(set, more)
 		o.Settings = settings.Map(set).Or(o.Settings)
-		o.Files = map[string]fs.FS{"/knative": o.Files["/knative"], "/triggers": eachSecond(t)}
+		o.Files = map[string]fs.FS{"/knative": o.Files["/knative"], "/triggers": clocks.EachSecond(t, "pdlc-participate", "pdlc-end-rounds")}
 	}
 	part(&atShore, ofShore, nil)
 	part(&atHarbour, ofHarbour, map[string]string{"CONTROLLER_PEERS": string(throughTap)})

@@ -1,22 +1,18 @@
 package knative_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 )
 
 // policy returns the application's policy of that name.
 func (w *world) policy(app, name string) registry.Policy {
 	w.t.Helper()
-	var list []registry.Policy
-	require.Equal(w.t, http.StatusOK,
-		w.ask(auth.Viewer, http.MethodGet, "/polman/registry/api/v1/policies/?app="+app, "", &list))
+	list := w.policies(app)
 	for _, p := range list {
 		if strings.HasSuffix(p.Name, name) {
 			return p

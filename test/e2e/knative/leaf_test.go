@@ -25,27 +25,9 @@ const leaf = "littoral-agents"
 // them. What runs there is known by it, and goes to edge1 when it falls silent.
 func TestTheTaxonomyComesFromTheLeaf(t *testing.T) {
 	c := newContinuum(t, "edge1")
-	id := c.kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
-	cores, err := strconv.ParseFloat(c.kubectl("get", "node", "lab", "-o", "jsonpath={.status.capacity.cpu}"), 64)
-	require.NoError(t, err)
-
 	start := time.Now()
 	c.startLeaf(t)
-	require.Eventually(t, func() bool {
-		c.nudge("aggregator-tick")
-		clusters := c.clusters()
-		for _, other := range clusters { // of which another test told is forgotten first
-			if other.Name == "cluster1" && other.UUID != id {
-				return false
-			}
-		}
-		for _, node := range clusters[id].Node {
-			if clusters[id].Name == "cluster1" && node.Name == "lab" && node.StaticMetrics.CPUCores == cores {
-				return true
-			}
-		}
-		return false
-	}, 2*patience, pause, "the taxonomy has the node lab with its %g cores", cores)
+	c.knownByTheLeaf(c.kubectl("get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"))
 	t.Logf("known after %s, the image's build included", time.Since(start).Round(time.Second))
 
 	for _, node := range []string{"edge1/edge1-a", "edge1/edge1-b"} {
@@ -75,15 +57,42 @@ func TestTheTaxonomyComesFromTheLeaf(t *testing.T) {
 	c.gone("cluster1") // whose agent of Open Cluster Management was there all the time
 }
 
-// startLeaf runs the leaf exporter on each node of cluster1, which tells cluster1's Prometheus, until the test ends.
-func (c *continuum) startLeaf(t *testing.T) {
+// knownByTheLeaf waits until the taxonomy has the node lab as the leaf exporter tells of it, which calls cluster1 by that id.
+func (c *continuum) knownByTheLeaf(id string) {
+	c.t.Helper()
+	cores, err := strconv.ParseFloat(c.kubectl("get", "node", "lab", "-o", "jsonpath={.status.capacity.cpu}"), 64)
+	require.NoError(c.t, err)
+	machine := c.kubectl("get", "node", "lab", "-o", "jsonpath={.status.nodeInfo.machineID}")
+	require.Eventually(c.t, func() bool {
+		c.nudge("aggregator-tick")
+		clusters := c.clusters()
+		for _, other := range clusters { // of which another test told is forgotten first
+			if other.Name == "cluster1" && other.UUID != id {
+				return false
+			}
+		}
+		for _, node := range clusters[id].Node { // which has its name once the machine of another test is silent
+			if clusters[id].Name == "cluster1" && node.Name == "lab" && node.UUID == machine && node.StaticMetrics.CPUCores == cores {
+				return true
+			}
+		}
+		return false
+	}, 2*patience, pause, "the taxonomy has the node lab with its %g cores", cores)
+}
+
+// startLeaf runs the leaf exporter on each node of cluster1, with more arguments, which tells cluster1's Prometheus, until the
+// test ends.
+func (c *continuum) startLeaf(t *testing.T, arguments ...string) {
 	t.Helper()
 	image, err := deployed.Image(t.Context(), "infra/agents/leaf")
 	require.NoError(t, err)
 	manifest, err := os.ReadFile("../../../infra/agents/leaf/leaf.yaml")
 	require.NoError(t, err)
 	to := c.setting("PROMETHEUS_ADDRESS") + "/api/v1/otlp/v1/metrics"
+	const last = "--docker=off"
+	require.Contains(t, string(manifest), last+"]")
 	ours := strings.NewReplacer(
+		last, strings.Join(append([]string{last}, arguments...), ", "),
 		"ko://github.com/littoral-project/littoral/infra/agents/leaf", image,
 		"{name: LEAF_AGENT_ID, value: agent}", "{name: LEAF_AGENT_ID, value: agent-cluster1}",
 		"{name: LEAF_ORCHESTRATOR, value: kubernetes}",
@@ -108,6 +117,7 @@ type seenCluster struct {
 	UUID string `json:"uuid"`
 	Name string `json:"name"`
 	Node map[string]struct {
+		UUID          string `json:"uuid"`
 		Name          string `json:"name"`
 		StaticMetrics struct {
 			CPUCores float64 `json:"cpuCores"`

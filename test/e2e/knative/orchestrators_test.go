@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -45,6 +46,16 @@ type continuum struct {
 
 // newContinuum begins to write the telemetry of both clusters, or of those that are named.
 func newContinuum(t *testing.T, clusters ...string) *continuum {
+	plan, err := fleet.Load("testdata/ocm.json")
+	require.NoError(t, err)
+	plan.Clusters = slices.DeleteFunc(plan.Clusters, func(p *fleet.Cluster) bool {
+		return len(clusters) > 0 && !slices.Contains(clusters, p.Name)
+	})
+	return newContinuumOf(t, plan, nil)
+}
+
+// newContinuumOf begins to write the telemetry of the plan, as told makes it, which may be nil.
+func newContinuumOf(t *testing.T, plan *fleet.Plan, told func([]prometheus.Sample) []prometheus.Sample) *continuum {
 	w := newWorld(t)
 	for _, name := range []string{envEdge, envEdgeConfig} {
 		if os.Getenv(name) == "" {
@@ -60,12 +71,7 @@ func newContinuum(t *testing.T, clusters ...string) *continuum {
 		require.NoError(t, err)
 		c.image = built
 	}
-	plan, err := fleet.Load("testdata/ocm.json")
-	require.NoError(t, err)
-	plan.Clusters = slices.DeleteFunc(plan.Clusters, func(p *fleet.Cluster) bool {
-		return len(clusters) > 0 && !slices.Contains(clusters, p.Name)
-	})
-	c.fleet = w.startTelemetry(t, plan)
+	c.fleet = w.startTelemetry(t, plan, told)
 	w.eventually("the aggregator sees the clusters", func() bool {
 		w.nudge("aggregator-tick")
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
@@ -74,11 +80,18 @@ func newContinuum(t *testing.T, clusters ...string) *continuum {
 	return c
 }
 
-// startTelemetry writes the telemetry of nodes until the test ends, without any agent of the clusters they are in.
-func (w *world) startTelemetry(t *testing.T, plan *fleet.Plan) *fleet.Fleet {
+// startTelemetry writes the telemetry of nodes until the test ends, without any agent of the clusters they are in: as it is, or as
+// told makes it.
+func (w *world) startTelemetry(t *testing.T, plan *fleet.Plan, told func([]prometheus.Sample) []prometheus.Sample) *fleet.Fleet {
 	t.Helper()
 	f, err := fleet.New(fleet.Options{
-		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"),
+		Append: func(ctx context.Context, samples []prometheus.Sample) error {
+			if told != nil {
+				samples = told(samples)
+			}
+			return w.RemoteWrite(ctx, samples)
+		},
 		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func TestPodsOfAGroupAreBoundByThePlan(t *testing.T) {
 	w.kubectl("wait", "--for=condition=Ready", "--timeout=180s", "apiserversource/swm-bind")
 	plan, err := fleet.Load("testdata/bare.json")
 	require.NoError(t, err)
-	w.startTelemetry(t, plan)
+	w.startTelemetry(t, plan, nil)
 	w.eventually("the aggregator sees the node", func() bool {
 		w.nudge("aggregator-tick")
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")

@@ -36,19 +36,20 @@ func (w *world) admit(t *testing.T, to net.Addr) {
 	t.Helper()
 	address, err := netip.ParseAddrPort(to.String())
 	require.NoError(t, err)
+	name := fmt.Sprintf("e2e-port-%d", address.Port())
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
-metadata: {name: e2e-collector}
+metadata: {name: %s}
 spec:
   podSelector: {matchExpressions: [{key: serving.knative.dev/service, operator: Exists}]}
   policyTypes: [Egress]
   egress:
     - to: [{ipBlock: {cidr: %s/%d}}]
       ports: [{protocol: TCP, port: %d}]
-`, address.Addr(), address.Addr().BitLen(), address.Port()), 0o600))
+`, name, address.Addr(), address.Addr().BitLen(), address.Port()), 0o600))
 	w.kubectl("apply", "-f", file)
-	t.Cleanup(func() { w.kubectl("delete", "networkpolicy", "e2e-collector") })
+	t.Cleanup(func() { w.kubectl("delete", "networkpolicy", name) })
 }
 
 // change changes a setting during the test.

@@ -17,7 +17,7 @@ import (
 const shortest = 20
 
 // statements returns those of each function that uses the store: what tests have seen it make, and what its program carries of the
-// statements that they have seen any function make. The linker leaves out what a program never gets to, so that a function may also
+// statements that the sources have as a constant, or that tests have seen any function make. The linker leaves out what a program never gets to, so that a function may also
 // do what no test has tried of it. What most programs carry is of what all functions are built on, and counts where it was seen only.
 func statements(dir string) (map[string][]string, error) {
 	seen, inPrograms := map[string][]string{}, map[string][]string{}
@@ -43,24 +43,48 @@ func statements(dir string) (map[string][]string, error) {
 
 func programsFile(dir string) string { return filepath.Join(dir, "programs.json") }
 
+// texts are statements by how they begin, so that a program is gone through once.
+type texts map[[shortest]byte]map[string]bool
+
+func (t texts) add(list []string) {
+	for _, sql := range list {
+		if len(sql) < shortest {
+			continue
+		}
+		start := [shortest]byte([]byte(sql[:shortest]))
+		if t[start] == nil {
+			t[start] = map[string]bool{}
+		}
+		t[start][sql] = true
+	}
+}
+
+// carriedBy returns those that a program carries.
+func (t texts) carriedBy(program []byte) []string {
+	found := map[string]bool{}
+	for i := range len(program) - shortest {
+		for sql := range t[[shortest]byte(program[i:i+shortest])] {
+			if bytes.HasPrefix(program[i:], []byte(sql)) {
+				found[sql] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 // readPrograms builds the functions as their images have them, and keeps in the folder which statements each carries.
 func readPrograms(ctx context.Context, dir string) error {
-	texts := map[[shortest]byte]map[string]bool{} // by how they begin, so that a program is gone through once
+	list, err := written(ctx)
+	if err != nil {
+		return err
+	}
+	all := texts{}
+	all.add(list)
 	for _, name := range storing() {
-		list, err := storetest.ReadStatements(dir, name)
-		if err != nil {
+		if list, err = storetest.ReadStatements(dir, name); err != nil {
 			return err
 		}
-		for _, sql := range list {
-			if len(sql) < shortest {
-				continue
-			}
-			start := [shortest]byte([]byte(sql[:shortest]))
-			if texts[start] == nil {
-				texts[start] = map[string]bool{}
-			}
-			texts[start][sql] = true
-		}
+		all.add(list)
 	}
 	built, err := os.MkdirTemp("", "programs-*")
 	if err != nil {
@@ -77,16 +101,8 @@ func readPrograms(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		found := map[string]bool{}
-		for i := range len(program) - shortest {
-			for sql := range texts[[shortest]byte(program[i:i+shortest])] {
-				if bytes.HasPrefix(program[i:], []byte(sql)) {
-					found[sql] = true
-				}
-			}
-		}
-		carried[name] = slices.Sorted(maps.Keys(found))
-		for sql := range found {
+		carried[name] = all.carriedBy(program)
+		for _, sql := range carried[name] {
 			carriers[sql]++
 		}
 	}

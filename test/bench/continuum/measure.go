@@ -292,11 +292,17 @@ func (c *continuum) taxonomy(ctx context.Context, m *size) error {
 		return err
 	}
 	m.add("GET /aggregator/, one cluster", "ms", took)
-	if took, err = median(c.world.options.rounds, get("", tag)); err != nil {
-		return err
-	}
-	if last.status != http.StatusNotModified {
-		return fmt.Errorf("what has not changed was answered with %d", last.status)
+	// A look that began meanwhile may end, and change something.
+	for tries := 0; last.status != http.StatusNotModified; tries++ {
+		if tries == 10 {
+			return fmt.Errorf("what has not changed was answered with %d", last.status)
+		}
+		if took, err = median(c.world.options.rounds, get("", tag)); err != nil {
+			return err
+		}
+		if last.status == http.StatusOK {
+			tag["If-None-Match"] = last.header.Get("ETag")
+		}
 	}
 	m.add("GET /aggregator/, unchanged", "ms", took)
 	p.memory(m)

@@ -17,8 +17,9 @@ import (
 const shortest = 20
 
 // statements returns those of each function that uses the store: what tests have seen it make, and what its program carries of the
-// statements that the sources have as a constant, or that tests have seen any function make. The linker leaves out what a program never gets to, so that a function may also
-// do what no test has tried of it. What most programs carry is of what all functions are built on, and counts where it was seen only.
+// statements that the sources have as a constant, or that tests have seen any function make. The linker leaves out what a program
+// never gets to, so that a function may also do what no test has tried of it. What most programs carry is of what all functions are
+// built on, and counts where it was seen only.
 func statements(dir string) (map[string][]string, error) {
 	seen, inPrograms := map[string][]string{}, map[string][]string{}
 	text, err := os.ReadFile(programsFile(dir))

@@ -21,24 +21,24 @@ func written(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var texts []string
+	var found []string
 	for _, p := range list {
 		for _, fault := range p.Errors {
 			return nil, fault
 		}
 		for _, file := range p.Syntax {
-			texts = append(texts, constants(file, p.TypesInfo)...)
+			found = append(found, constants(file, p.TypesInfo)...)
 		}
 	}
-	if len(texts) == 0 {
+	if len(found) == 0 {
 		return nil, errors.New("no statement is written in the sources")
 	}
-	return texts, nil
+	return found, nil
 }
 
 // constants returns those texts of a file. A text that is put together from constants is taken as a whole, as the compiler does.
 func constants(file *ast.File, info *types.Info) []string {
-	var texts []string
+	var found []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		expression, ok := n.(ast.Expr)
 		if !ok {
@@ -49,9 +49,9 @@ func constants(file *ast.File, info *types.Info) []string {
 			return true
 		}
 		if text := constant.StringVal(value); startsAsStatement.MatchString(text) {
-			texts = append(texts, text)
+			found = append(found, text)
 		}
 		return false
 	})
-	return texts
+	return found
 }

@@ -4,6 +4,7 @@ package loopback
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -19,17 +20,18 @@ func Address(address string) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// Free returns a TCP address of the loopback at which nobody listens. It is not held: in principle another process can
-// take it before the caller does.
+// Free returns a TCP address of the loopback at which nobody listens. It is not held until the caller listens there, so
+// it lies below the ports that systems give to whoever connects without naming one (from 32768 on in Linux, from 49152
+// elsewhere): there, a connection of any other process could take it meanwhile.
 func Free(ctx context.Context) (netip.AddrPort, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return netip.AddrPort{}, err
+	const first, end, tries = 15000, 32768, 100
+	var err error
+	for range tries {
+		address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(first+rand.IntN(end-first)))
+		var l net.Listener
+		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address.String()); err == nil {
+			return address, l.Close()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	address, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("unexpected address %s", l.Addr())
-	}
-	return address.AddrPort(), nil
+	return netip.AddrPort{}, fmt.Errorf("no free port after %d tries: %w", tries, err)
 }

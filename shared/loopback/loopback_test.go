@@ -14,6 +14,7 @@ func TestFree(t *testing.T) {
 	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
 	require.True(t, address.Addr().IsLoopback())
+	require.Less(t, address.Port(), uint16(32768), "connections of other processes take ports from there on")
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address.String())
 	require.NoError(t, err)
 	require.NoError(t, l.Close())

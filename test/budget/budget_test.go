@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/function"
@@ -92,17 +91,35 @@ func start(t *testing.T, program, database string, settings ...string) process {
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	require.NoError(t, cmd.Start())
 	p.pid = cmd.Process.Pid
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // whoever waits for it to be ready says what it said
+	}()
 	p.end = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGKILL)
-		_ = cmd.Wait() // it was killed
+		<-ended
 	})
 	t.Cleanup(p.end)
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		r, err := http.Get(p.url + function.ReadyPath) // it answers or is not there
-		if assert.NoError(c, err) {
-			defer func() { _ = r.Body.Close() }()
-			assert.Equal(c, http.StatusOK, r.StatusCode)
+	for deadline := time.After(time.Minute); !ready(p.url); {
+		select {
+		case <-ended:
+			require.Fail(t, "it ended before it was ready", "%s", p.log)
+		case <-deadline:
+			p.end()
+			require.Fail(t, "it is not ready", "%s", p.log)
+		case <-time.After(5 * time.Millisecond):
 		}
-	}, 20*time.Second, 5*time.Millisecond)
+	}
 	return p
+}
+
+// ready tells whether the function answers that it is.
+func ready(url string) bool {
+	r, err := http.Get(url + function.ReadyPath)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = r.Body.Close() }()
+	return r.StatusCode == http.StatusOK
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // User and Password are those that every broker here asks for.
@@ -64,11 +66,7 @@ const iterations = 101
 
 func mosquitto(t testing.TB, program string) string {
 	folder := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-	_, port, err := net.SplitHostPort(address)
+	free, err := loopback.Free(t.Context())
 	require.NoError(t, err)
 	passwords, file := filepath.Join(folder, "passwords"), filepath.Join(folder, "mosquitto.conf")
 	salt := []byte("not so salty")
@@ -77,7 +75,7 @@ func mosquitto(t testing.TB, program string) string {
 	encode := base64.StdEncoding.EncodeToString
 	require.NoError(t, os.WriteFile(passwords, fmt.Appendf(nil, "%s:$7$%d$%s$%s\n", User, iterations, encode(salt), encode(hash)), 0o644))
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
-		"listener %s 127.0.0.1\npassword_file %s\nallow_anonymous false\nmax_queued_messages 0\nuser root\n", port, passwords), 0o644))
+		"listener %d 127.0.0.1\npassword_file %s\nallow_anonymous false\nmax_queued_messages 0\nuser root\n", free.Port(), passwords), 0o644))
 	cmd := exec.Command(program, "-c", file)
 	errs, err := cmd.StderrPipe()
 	require.NoError(t, err)
@@ -95,13 +93,13 @@ func mosquitto(t testing.TB, program string) string {
 		}
 	})
 	require.Eventually(t, func() bool {
-		conn, err := net.Dial("tcp", address)
+		conn, err := net.Dial("tcp", free.String())
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
 	}, 20*time.Second, 20*time.Millisecond, "mosquitto does not start")
-	return address
+	return free.String()
 }
 
 // Message is what a broker has under a topic.

@@ -296,6 +296,10 @@ func (l *Littoral) Tick(ctx context.Context, function string) (int, error) {
 // written is how many samples a request to Prometheus carries; it takes no more than 32 MiB at once.
 const written = 20_000
 
+// writtenWithin bounds a call that hands samples over: whoever writes telemetry again and again must not be silent for as long
+// as a Prometheus on a busy node keeps one call.
+const writtenWithin = 30 * time.Second
+
 // RemoteWrite hands samples to the Prometheus that functions ask.
 func (l *Littoral) RemoteWrite(ctx context.Context, samples []prometheus.Sample) error {
 	for some := range slices.Chunk(samples, written) {
@@ -307,6 +311,8 @@ func (l *Littoral) RemoteWrite(ctx context.Context, samples []prometheus.Sample)
 }
 
 func (l *Littoral) write(ctx context.Context, samples []prometheus.Sample) error {
+	ctx, cancel := context.WithTimeout(ctx, writtenWithin)
+	defer cancel()
 	request := &prompb.WriteRequest{}
 	for _, s := range samples {
 		series := prompb.TimeSeries{

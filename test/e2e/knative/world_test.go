@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// patience covers a scale from zero, a retry with backoff and a busy machine together.
-	patience = 5 * time.Minute
+	// patience covers a scale from zero, the seven minutes for which a Trigger tries again, and a busy machine.
+	patience = 8 * time.Minute
 	pause    = 500 * time.Millisecond
 )
 

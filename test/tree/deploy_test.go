@@ -296,6 +296,29 @@ ready service.serving.knative.dev service.serving.knative.dev/c
 	}
 }
 
+// TestADeploymentOutlastsAWebhook: a busy cluster restarts webhooks of Knative, which then refuse objects for a moment. What is
+// refused for another reason ends the deployment.
+func TestADeploymentOutlastsAWebhook(t *testing.T) {
+	t.Parallel()
+	applied := func(refusal, times string) string {
+		return deploying(t, `
+			out=$(mktemp -d) kubectl=fake
+			fake() {
+				echo x >>"$out/calls"
+				echo "service a unchanged"
+				[ $(wc -l <"$out/calls") -gt `+times+` ] || { echo "`+refusal+`" >&2; return 1; }
+				echo "trigger b created"
+			}
+			sleep() { :; }
+			stage triggers 2>&1 || echo failed
+			wc -l <"$out/calls"; rm -r "$out"`)
+	}
+	away := `failed calling webhook \"webhook.eventing.knative.dev\": no endpoints available`
+	require.Equal(t, "trigger b created\n4\n", applied(away, "3"))
+	require.Contains(t, applied(away, "100"), "failed\n61\n")
+	require.Contains(t, applied("Forbidden", "1"), "Forbidden\nfailed\n1\n")
+}
+
 // TestFunctionsHaveTheirNameAsALabel: a function without it would be in no batch.
 func TestFunctionsHaveTheirNameAsALabel(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,10 @@ const (
 	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
 
 	// due: nobody has published the event o for as long as $1, or for twice, four times, ... as long if a Broker has
-	// accepted it again before and a consumer still lacks it. That consumer may be away: then the Broker has it already,
-	// and each time is one more that it delivers later.
+	// accepted it twice, three times, ... and a consumer still lacks it. That consumer may be away: then the Broker has it
+	// already, and each time is one more that it delivers later.
 	due = `coalesce(o.tried_at, o.created_at) < now() - make_interval(secs => $1)
-and coalesce(o.tried_at, o.created_at) < now() - make_interval(secs => $1 * power(2, least(o.accepted, 6)))`
+and coalesce(o.tried_at, o.created_at) < now() - make_interval(secs => $1 * power(2, least(o.accepted, 7) - 1))`
 
 	// tried_at keeps others from publishing the same rows for as long again. What all have taken meanwhile is removed.
 	leftOutbox = `
@@ -36,12 +36,14 @@ update outbox set tried_at = now() where id in (select id from due where not tak
 returning event`
 
 	// What the Broker has accepted leaves the outbox, if no consumer is still to take it: in-memory Brokers answer when
-	// all have it. Not waiting for the disk is safe here: a row that a crash brings back is published twice, which every
-	// reaction absorbs. The setting is for this one statement.
+	// all have it. Otherwise the note in accepted says that its consumers take it out from now on. Not waiting for the
+	// disk is safe here: a row that a crash brings back is published twice, which every reaction absorbs. The setting is
+	// for this one statement.
 	deleteOutbox = `
-with sent as (delete from outbox o where id = any($2) and set_config('synchronous_commit', 'off', true) = 'off'
-    and not ` + awaited + `),
-again as (update outbox o set accepted = least(o.accepted, 30) + 1 where id = any($2) and tried_at is not null and ` + awaited + `)
+with sent as (select o.id, ` + awaited + ` as waits from outbox o
+    where o.id = any($2) and set_config('synchronous_commit', 'off', true) = 'off'),
+gone as (delete from outbox where id in (select id from sent where not waits)),
+kept as (update outbox set accepted = least(accepted, 30) + 1 where id in (select id from sent where waits))
 select exists (select from outbox o where ` + due + `)`
 )
 

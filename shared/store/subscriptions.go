@@ -48,11 +48,11 @@ and not exists (select from dead_letters d where d.event_id = o.id::text and d.s
 	known   = `exists (select ` + subscribed + `)`                   // somebody takes the event o
 	awaited = `exists (select ` + subscribed + ` and ` + lacks + `)` // somebody takes it and has not
 
-	// takenOutbox removes an event that a consumer has taken, unless another one is still to take it. Two that take it
-	// at the same moment do not see each other; then it stays for Confirm. A consumer that is not in subscriptions does
-	// not say that there are no others.
-	takenOutbox = `delete from outbox o where o.id = $1
-and exists (select from subscriptions where consumer = $2)
+	// takenOutbox removes an event that a consumer has taken, unless another one is still to take it. It looks for others
+	// only when the publisher has noted that somebody lacked the event when the Broker had accepted it: until then the
+	// publisher is still to look itself, and this is a look at one row. A consumer that takes the event while the publisher
+	// makes that note, and two that take it at the same moment, do not see each other; then it stays for Confirm.
+	takenOutbox = `delete from outbox o where o.id = $1 and o.accepted > 0
 and not exists (select ` + subscribed + ` and s.consumer <> $2 and ` + lacks + `)`
 
 	// What is lost of these marks is sent again and does no harm, so nobody waits for the disk.

@@ -695,7 +695,7 @@ grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_a
 grant insert (consumer, id, source) on inbox to littoral_clusterlink_link;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_clusterlink_link;
 grant usage on sequence link_epochs to littoral_clusterlink_link;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_clusterlink_link;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_clusterlink_link;
 
 -- clusterlink-peers
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state) on link_sides to littoral_clusterlink_peers;
@@ -709,7 +709,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_clusterlink_sync;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at), update (id) on jobs to littoral_clusterlink_sync;
 grant usage on sequence link_epochs to littoral_clusterlink_sync;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_clusterlink_sync;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_clusterlink_sync;
 
 -- controller-accept
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (acts_until, deleted_at, desired, judged, updated_at) on applications to littoral_controller_accept;
@@ -771,8 +771,10 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_controller_offer;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_controller_offer;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_controller_offer;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_controller_offer;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_controller_offer;
 grant select (source, target, type) on mdm_relations to littoral_controller_offer;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_controller_offer;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_controller_offer;
 grant select (metric, step_seconds) on metric_forecasts to littoral_controller_offer;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_controller_offer;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_controller_offer;
@@ -783,7 +785,7 @@ grant select (agent, application, at, component, nodes) on pdlc_recommendations 
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_controller_offer;
 grant select (at, head) on topology to littoral_controller_offer;
 grant select (body, key) on topology_clusters to littoral_controller_offer;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_controller_offer;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_controller_offer;
 
 -- controller-overflow
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (id) on applications to littoral_controller_overflow;
@@ -818,7 +820,7 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_kubernetes;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_kubernetes;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_kubernetes;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_kubernetes;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_kubernetes;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_kubernetes;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_kubernetes;
@@ -829,7 +831,7 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_nuvla;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_nuvla;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_nuvla;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_nuvla;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_nuvla;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_nuvla;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_nuvla;
@@ -840,7 +842,7 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deploy_ocm;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_ocm;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_ocm;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_deploy_ocm;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_ocm;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_ocm;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_ocm;
@@ -855,7 +857,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_kubernetes;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_kubernetes;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_kubernetes;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_kubernetes;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_kubernetes;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_kubernetes;
 grant select (instance) on policies to littoral_deploymentmanager_sync_kubernetes;
@@ -865,7 +867,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_nuvla;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_nuvla;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_nuvla;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_nuvla;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_nuvla;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_nuvla;
 grant select (instance) on policies to littoral_deploymentmanager_sync_nuvla;
@@ -875,7 +877,7 @@ grant select (acts_until, away, compose_needs, created_at, deleted_at, descripti
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_deploymentmanager_sync_ocm;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_ocm;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_ocm;
-grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state) on link_sides to littoral_deploymentmanager_sync_ocm;
+grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_ocm;
 grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_ocm;
 grant select (instance) on policies to littoral_deploymentmanager_sync_ocm;
@@ -971,8 +973,10 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_jobmanager_incompliance_create;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_jobmanager_incompliance_create;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_jobmanager_incompliance_create;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_jobmanager_incompliance_create;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_jobmanager_incompliance_create;
 grant select (source, target, type) on mdm_relations to littoral_jobmanager_incompliance_create;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_jobmanager_incompliance_create;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_jobmanager_incompliance_create;
 grant select (metric, step_seconds) on metric_forecasts to littoral_jobmanager_incompliance_create;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_jobmanager_incompliance_create;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_jobmanager_incompliance_create;
@@ -986,7 +990,7 @@ grant select (instance) on policies to littoral_jobmanager_incompliance_create;
 grant select (document, kind, name, namespace) on swm_objects to littoral_jobmanager_incompliance_create;
 grant select (at, head) on topology to littoral_jobmanager_incompliance_create;
 grant select (body, key) on topology_clusters to littoral_jobmanager_incompliance_create;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_jobmanager_incompliance_create;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_jobmanager_incompliance_create;
 
 -- jobmanager-job-delete
 grant select (description, id, name, namespace) on applications to littoral_jobmanager_job_delete;
@@ -1095,14 +1099,17 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_evacuate;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_evacuate;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_evacuate;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_evacuate;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_evacuate;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_evacuate;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_evacuate;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_evacuate;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_evacuate;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_evacuate;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_evacuate;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_evacuate;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_evacuate;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_evacuate;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_evacuate;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_evacuate;
 grant insert (event, id) on outbox to littoral_matchmaker_evacuate;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_evacuate;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_evacuate;
@@ -1110,7 +1117,7 @@ grant select (instance) on policies to littoral_matchmaker_evacuate;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_evacuate;
 grant select (at, head) on topology to littoral_matchmaker_evacuate;
 grant select (body, key) on topology_clusters to littoral_matchmaker_evacuate;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_evacuate;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_evacuate;
 
 -- matchmaker-explain
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_matchmaker_explain;
@@ -1118,8 +1125,10 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_explain;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_explain;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_explain;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_explain;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_explain;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_explain;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_explain;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_explain;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_explain;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_explain;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_explain;
@@ -1130,7 +1139,7 @@ grant select (agent, application, at, component, nodes) on pdlc_recommendations 
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_explain;
 grant select (at, head) on topology to littoral_matchmaker_explain;
 grant select (body, key) on topology_clusters to littoral_matchmaker_explain;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_explain;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_explain;
 
 -- matchmaker-matchmake
 grant select (deleted_at, desired, id, name) on applications to littoral_matchmaker_matchmake;
@@ -1138,8 +1147,10 @@ grant select (application_id, bandwidth, class, latency, loopback, max_latency, 
 grant select (author, cluster, deadline, drain, node, since) on cordons to littoral_matchmaker_matchmake;
 grant select (application_id, cluster, component, cpu_milli, devices, id, instruction, memory_bytes, node, owner_id, state, taken_at, type) on jobs to littoral_matchmaker_matchmake;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_matchmake;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_matchmake;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_matchmake;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_matchmake;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_matchmake;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_matchmake;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_matchmake;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_matchmake;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_matchmake;
@@ -1150,7 +1161,7 @@ grant select (agent, application, at, component, nodes) on pdlc_recommendations 
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_matchmake;
 grant select (at, head) on topology to littoral_matchmaker_matchmake;
 grant select (body, key) on topology_clusters to littoral_matchmaker_matchmake;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_matchmake;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_matchmake;
 
 -- matchmaker-node-cordon
 grant select (author, cluster, deadline, drain, node, since), insert (author, cluster, deadline, drain, node), update (author, deadline, drain, since) on cordons to littoral_matchmaker_node_cordon;
@@ -1183,14 +1194,17 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_place;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_place;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_place;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_place;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_place;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_place;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_place;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_place;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_place;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_place;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_place;
 grant insert (event, id) on outbox to littoral_matchmaker_place;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_place;
@@ -1198,7 +1212,7 @@ grant select (instance) on policies to littoral_matchmaker_place;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place;
 grant select (at, head) on topology to littoral_matchmaker_place;
 grant select (body, key) on topology_clusters to littoral_matchmaker_place;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place;
 
 -- matchmaker-place-displaced
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (judged) on applications to littoral_matchmaker_place_displaced;
@@ -1209,14 +1223,17 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_place_displaced;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_place_displaced;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_place_displaced;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_place_displaced;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_place_displaced;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_place_displaced;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_place_displaced;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_place_displaced;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_place_displaced;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_place_displaced;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_place_displaced;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_place_displaced;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_place_displaced;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_place_displaced;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_place_displaced;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_place_displaced;
 grant insert (event, id) on outbox to littoral_matchmaker_place_displaced;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_place_displaced;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_place_displaced;
@@ -1224,7 +1241,7 @@ grant select (instance) on policies to littoral_matchmaker_place_displaced;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_place_displaced;
 grant select (at, head) on topology to littoral_matchmaker_place_displaced;
 grant select (body, key) on topology_clusters to littoral_matchmaker_place_displaced;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place_displaced;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_place_displaced;
 
 -- matchmaker-plan
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, idempotency_key, judged, name, namespace, owner, submitted, unwatched, unwatched_at, updated_at, version), insert (compose_needs, description, descriptor, dialect, id, idempotency_key, name, namespace, owner, submitted), update (compose_needs, description, descriptor, judged, updated_at, version) on applications to littoral_matchmaker_plan;
@@ -1234,14 +1251,17 @@ grant select (author, cluster, deadline, drain, node, since) on cordons to litto
 grant insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_plan;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_plan;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_plan;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_plan;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_plan;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_plan;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_plan;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_plan;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_plan;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_plan;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_plan;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_plan;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_plan;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_plan;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_plan;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_plan;
 grant insert (event, id) on outbox to littoral_matchmaker_plan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_plan;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_plan;
@@ -1250,7 +1270,7 @@ grant insert (application_id, author, compose_needs, descriptor, restores, revis
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_plan;
 grant select (at, head) on topology to littoral_matchmaker_plan;
 grant select (body, key) on topology_clusters to littoral_matchmaker_plan;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_plan;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_plan;
 
 -- matchmaker-retry
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (judged) on applications to littoral_matchmaker_retry;
@@ -1261,14 +1281,17 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_matchmaker_retry;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_retry;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_retry;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_retry;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_retry;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_retry;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_retry;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_retry;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_retry;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_retry;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_retry;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_retry;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_retry;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_retry;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_retry;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_retry;
 grant insert (event, id) on outbox to littoral_matchmaker_retry;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_retry;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_retry;
@@ -1276,7 +1299,7 @@ grant select (instance) on policies to littoral_matchmaker_retry;
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_retry;
 grant select (at, head) on topology to littoral_matchmaker_retry;
 grant select (body, key) on topology_clusters to littoral_matchmaker_retry;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_retry;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_retry;
 grant select (id) on topology_snapshots to littoral_matchmaker_retry;
 
 -- matchmaker-whatif
@@ -1287,14 +1310,17 @@ grant select (author, cluster, deadline, drain, node, since) on cordons to litto
 grant select (application_id, at, data, event, id, job_id, to_state), insert (application_id, cause, component, data, event, from_state, job_id, message, to_state, trace_id) on history to littoral_matchmaker_whatif;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_matchmaker_whatif;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_matchmaker_whatif;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_matchmaker_whatif;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_matchmaker_whatif;
 grant select (source, target, type) on mdm_relations to littoral_matchmaker_whatif;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_matchmaker_whatif;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_matchmaker_whatif;
 grant select (metric, step_seconds) on metric_forecasts to littoral_matchmaker_whatif;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_matchmaker_whatif;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_matchmaker_whatif;
 grant select (document, name, updated_at) on network_topologies to littoral_matchmaker_whatif;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_matchmaker_whatif;
-grant select (cluster, last_seen, node) on nodes to littoral_matchmaker_whatif;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_matchmaker_whatif;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_matchmaker_whatif;
 grant insert (event, id) on outbox to littoral_matchmaker_whatif;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_matchmaker_whatif;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_matchmaker_whatif;
@@ -1303,7 +1329,7 @@ grant insert (application_id, author, compose_needs, descriptor, restores, revis
 grant select (document, kind, name, namespace) on swm_objects to littoral_matchmaker_whatif;
 grant select (at, head) on topology to littoral_matchmaker_whatif;
 grant select (body, key) on topology_clusters to littoral_matchmaker_whatif;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_whatif;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_matchmaker_whatif;
 
 -- mdm-attribute-list
 grant select (id, properties, type) on mdm_entities to littoral_mdm_attribute_list;
@@ -1427,9 +1453,11 @@ grant select (ahead, due_at, failures, labels, metric, model, model_type, query,
 grant select (at, body, error, first_at, judged_at, labels, lower, metric, naive_error, source, steps, text, upper, value), insert (error, first_at, judged_at, labels, lower, metric, naive_error, source, steps, upper, value), update (at, error, first_at, judged_at, lower, naive_error, source, steps, upper, value), delete on metric_series to littoral_metricsexport_compute;
 grant select (created_at, created_by, help, labels, name, states, type), update (name) on metrics to littoral_metricsexport_compute;
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_compute;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_compute;
 
 -- metricsexport-drift
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_drift;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_drift;
 
 -- metricsexport-fit
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_metricsexport_fit;
@@ -1437,6 +1465,7 @@ grant insert (consumer, id, source) on inbox to littoral_metricsexport_fit;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_metricsexport_fit;
 grant select (about, created_at, kind, name, version), insert (about, kind, name, version), delete on models to littoral_metricsexport_fit;
 grant select (created_by, ends_at, heard, name, plan, refused, round, rounds, training, waited, weights), update (name), delete on pdlc_federations to littoral_metricsexport_fit;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_fit;
 grant select (change, federation, participant, round, windows), insert (change, federation, participant, round, windows), update (at, change, windows) on pdlc_updates to littoral_metricsexport_fit;
 grant select (created_at, created_by, ended_at, id, model, request, state, version, why), update (ended_at, state, why), delete on trainings to littoral_metricsexport_fit;
 
@@ -1466,9 +1495,11 @@ grant select (created_at, created_by, help, labels, name, states, type) on metri
 
 -- metricsexport-model-delete
 grant select (about, created_at, kind, name, version), delete on models to littoral_metricsexport_model_delete;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_model_delete;
 
 -- metricsexport-model-get
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_model_get;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_model_get;
 
 -- metricsexport-model-list
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_model_list;
@@ -1478,6 +1509,7 @@ grant select (ahead, due_at, failures, labels, metric, model, model_type, query,
 grant select (error, first_at, judged_at, labels, lower, metric, naive_error, source, steps, upper, value), insert (error, first_at, judged_at, labels, lower, metric, naive_error, source, steps, upper, value), update (at, error, first_at, judged_at, lower, naive_error, source, steps, upper, value), delete on metric_series to littoral_metricsexport_model_metric_create;
 grant select (created_at, created_by, help, labels, name, states, type), insert (created_by, help, labels, name, states, type), update (name) on metrics to littoral_metricsexport_model_metric_create;
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_model_metric_create;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_model_metric_create;
 
 -- metricsexport-model-metric-stop
 grant select (metric) on metric_forecasts to littoral_metricsexport_model_metric_stop;
@@ -1488,6 +1520,7 @@ grant select (about, created_at, kind, name, version) on models to littoral_metr
 
 -- metricsexport-predict
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_predict;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_predict;
 
 -- metricsexport-train
 grant insert (event, id) on outbox to littoral_metricsexport_train;
@@ -1497,6 +1530,7 @@ grant select (model, version), insert (created_by, id, model, request, state, ve
 
 -- metricsexport-training-get
 grant select (about, created_at, kind, name, version) on models to littoral_metricsexport_training_get;
+grant select (champion, model) on pdlc_pipelines to littoral_metricsexport_training_get;
 grant select (created_at, created_by, ended_at, id, model, request, state, version, why) on trainings to littoral_metricsexport_training_get;
 
 -- netma-access-point-get
@@ -1620,7 +1654,7 @@ grant select (body, cluster, node, watts, written_at) on topology_nodes to litto
 
 -- netma-position-put
 grant select (access_point_id, connection_type, latitude, longitude, operation_status, realm, zone_id) on mec_access_points to littoral_netma_position_put;
-grant select (body, created_at, expired, expires_at, id, kind, owner) on mec_subscriptions to littoral_netma_position_put;
+grant select (body, created_at, expired, expires_at, id, kind, owner, seen, told_at), update (seen, told_at) on mec_subscriptions to littoral_netma_position_put;
 grant select (access_point_id, accuracy, address, at, latitude, longitude, zone_id), insert (access_point_id, accuracy, address, at, latitude, longitude, zone_id), update (access_point_id, accuracy, at, latitude, longitude, zone_id) on mec_users to littoral_netma_position_put;
 grant insert (event, id) on outbox to littoral_netma_position_put;
 
@@ -1645,7 +1679,7 @@ grant insert (event, id) on outbox to littoral_netma_subscription_create;
 grant select (id, kind, owner), delete on mec_subscriptions to littoral_netma_subscription_delete;
 
 -- netma-subscription-due
-grant select (body, created_at, expired, expires_at, id, kind, left_over, next_at, owner), update (expired, left_over, next_at), delete on mec_subscriptions to littoral_netma_subscription_due;
+grant select (body, created_at, expired, expires_at, id, kind, left_over, next_at, owner, seen, told_at), update (expired, left_over, next_at, seen, told_at), delete on mec_subscriptions to littoral_netma_subscription_due;
 grant select (access_point_id, accuracy, address, at, latitude, longitude, zone_id) on mec_users to littoral_netma_subscription_due;
 grant insert (event, id) on outbox to littoral_netma_subscription_due;
 
@@ -1662,7 +1696,7 @@ grant select (body, created_at, expired, expires_at, id, kind, left_over, next_a
 grant select (ends_at, id, owner, revision, substreams), update (revision, substreams) on alto_streams to littoral_netma_update_control;
 
 -- netma-update-stream
-grant select (ends_at, id), insert (ends_at, id, owner, substreams), delete on alto_streams to littoral_netma_update_stream;
+grant select (ends_at, id, revision, substreams), insert (ends_at, id, owner, substreams), delete on alto_streams to littoral_netma_update_stream;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_netma_update_stream;
 grant select (metric, step_seconds, told_at) on metric_forecasts to littoral_netma_update_stream;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_netma_update_stream;
@@ -1756,10 +1790,11 @@ grant select (champion, created_by, due_at, former, model, name, query, settings
 grant select (champion, created_by, due_at, former, model, name, query, settings, training, updated_at, why), insert (created_by, model, name, query, settings), update (due_at, query, settings, updated_at) on pdlc_pipelines to littoral_pdlc_pipeline_put;
 
 -- pdlc-pipeline-rollback
-grant select (champion, created_by, due_at, former, model, name, query, settings, training, updated_at, why), update (name) on pdlc_pipelines to littoral_pdlc_pipeline_rollback;
+grant select (champion, created_by, due_at, former, model, name, query, settings, training, updated_at, why), update (champion, former, updated_at, why) on pdlc_pipelines to littoral_pdlc_pipeline_rollback;
 
 -- pdlc-profile-delete
 grant select (name), delete on pdlc_profiles to littoral_pdlc_profile_delete;
+grant select (profile), delete on pdlc_scores to littoral_pdlc_profile_delete;
 
 -- pdlc-profile-list
 grant select (about, formula, name) on pdlc_profiles to littoral_pdlc_profile_list;
@@ -1770,7 +1805,9 @@ grant select (about, formula, name), insert (about, created_by, formula, name), 
 -- pdlc-recommend
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_pdlc_recommend;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, tried, type, updated_at) on jobs to littoral_pdlc_recommend;
-grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_pdlc_recommend;
+grant select (chosen, name, weights) on pdlc_agents to littoral_pdlc_recommend;
+grant select (agent, application, at, component, nodes), insert (agent, application, component, nodes), update (agent, at, nodes), delete on pdlc_recommendations to littoral_pdlc_recommend;
+grant select (cluster, cores, cpu_percent, memory, memory_percent, node, schedulable) on topology_nodes to littoral_pdlc_recommend;
 
 -- pdlc-recommendation-list
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_pdlc_recommendation_list;
@@ -1928,8 +1965,10 @@ grant select (application_id, at, component, event, id), insert (application_id,
 grant insert (consumer, id, source) on inbox to littoral_policymanager_remediate;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_policymanager_remediate;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_policymanager_remediate;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_policymanager_remediate;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_policymanager_remediate;
 grant select (source, target, type) on mdm_relations to littoral_policymanager_remediate;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_policymanager_remediate;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_policymanager_remediate;
 grant select (metric, step_seconds) on metric_forecasts to littoral_policymanager_remediate;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_policymanager_remediate;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_policymanager_remediate;
@@ -1945,7 +1984,7 @@ grant select (at, details, id, policy_id, type) on policy_events to littoral_pol
 grant select (document, kind, name, namespace) on swm_objects to littoral_policymanager_remediate;
 grant select (at, head) on topology to littoral_policymanager_remediate;
 grant select (body, key) on topology_clusters to littoral_policymanager_remediate;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_policymanager_remediate;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_policymanager_remediate;
 
 -- policymanager-render
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_policymanager_render;
@@ -2064,6 +2103,7 @@ grant insert (application_id, author, compose_needs, descriptor, restores, revis
 
 -- shell-metrics-predict
 grant select (about, created_at, kind, name, version) on models to littoral_shell_metrics_predict;
+grant select (champion, model) on pdlc_pipelines to littoral_shell_metrics_predict;
 
 -- shell-metrics-train
 grant insert (event, id) on outbox to littoral_shell_metrics_train;
@@ -2197,14 +2237,17 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant insert (consumer, id, source) on inbox to littoral_swm_replan;
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_swm_replan;
 grant select (bandwidth, degraded, energy, jitter, loss, measured_at, retransmissions, rtt, source, target, throughput) on link_measurements to littoral_swm_replan;
-grant select (edf_id, identifier, type) on mdm_entities to littoral_swm_replan;
+grant select (edf_id, identifier, properties, type) on mdm_entities to littoral_swm_replan;
 grant select (source, target, type) on mdm_relations to littoral_swm_replan;
+grant select (access_point_id, latitude, longitude, zone_id) on mec_access_points to littoral_swm_replan;
+grant select (access_point_id, address, latitude, longitude, zone_id) on mec_users to littoral_swm_replan;
 grant select (metric, step_seconds) on metric_forecasts to littoral_swm_replan;
 grant select (first_at, labels, metric, steps) on metric_series to littoral_swm_replan;
 grant select (bandwidth, class, latency, max_latency, name, network, path, source, target) on network_reservations to littoral_swm_replan;
 grant select (document, name, updated_at) on network_topologies to littoral_swm_replan;
 grant select (application_id, component, cost, node, recommendation, source) on node_costs to littoral_swm_replan;
-grant select (cluster, last_seen, node) on nodes to littoral_swm_replan;
+grant select (cluster, cpu_milli, memory_bytes, node, with_devices, without_cpu, without_memory) on node_reservations to littoral_swm_replan;
+grant select (cluster, last_seen, node, orchestrator) on nodes to littoral_swm_replan;
 grant insert (event, id) on outbox to littoral_swm_replan;
 grant select (agent, application, at, component, nodes) on pdlc_recommendations to littoral_swm_replan;
 grant select (at, cluster, node, profile, score, share, why) on pdlc_scores to littoral_swm_replan;
@@ -2212,7 +2255,7 @@ grant select (instance) on policies to littoral_swm_replan;
 grant select (document, kind, name, namespace) on swm_objects to littoral_swm_replan;
 grant select (at, head) on topology to littoral_swm_replan;
 grant select (body, key) on topology_clusters to littoral_swm_replan;
-grant select (architecture, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_swm_replan;
+grant select (architecture, body, cluster, cluster_key, cores, cpu_percent, devices, engine, forecast_cpu, forecast_memory, free_memory, gpus, hearing, labels, memory, memory_percent, node, node_key, pods, sca, schedulable, storage, used_memory, watts) on topology_nodes to littoral_swm_replan;
 
 -- swm-report
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_swm_report;
@@ -2252,11 +2295,14 @@ grant select (application_id, at, cause, component, data, event, from_state, id,
 
 -- telemetry-rule-create
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_telemetry_rule_create;
+grant select (content, file, former, id), insert (content, file, id), update (content, file, former, updated_at) on rule_files to littoral_telemetry_rule_create;
 
 -- telemetry-rule-delete
 grant select (ends_at, key, token), insert (ends_at, key, token), update (ends_at, token), delete on claims to littoral_telemetry_rule_delete;
+grant select (content, file, former, id), delete on rule_files to littoral_telemetry_rule_delete;
 
 -- telemetry-rule-list
+grant select (content, id) on rule_files to littoral_telemetry_rule_list;
 
 -- telemetry-series
 grant select (created_at, deleted_at, id, owner) on applications to littoral_telemetry_series;

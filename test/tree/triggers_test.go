@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rickb777/date/period"
+	"github.com/robfig/cron/v3"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
@@ -109,12 +110,38 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 			continue
 		}
 		found++
-		var minutes int
-		_, err := fmt.Sscanf(w.Spec.Schedule, "*/%d * * * *", &minutes)
-		require.NoError(t, err, w.Spec.Schedule)
-		require.Less(t, time.Duration(minutes)*time.Minute+deadline, lease)
+		_, interval := w.strikes(t)
+		require.Less(t, interval+deadline, lease)
 	}
 	require.Equal(t, 3, found)
+}
+
+// strikes is when a PingSource does so first in an hour, and how long it is until it does again.
+func (w *wire) strikes(t testing.TB) (first, interval time.Duration) {
+	t.Helper()
+	schedule, err := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(w.Spec.Schedule)
+	require.NoError(t, err, w.file)
+	hour := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	next := schedule.Next(hour.Add(-time.Second))
+	return next.Sub(hour), schedule.Next(next).Sub(next)
+}
+
+// TestClocksStrikeApart: tasks that run every five minutes each have a second of their own, so that not all pods start at once.
+func TestClocksStrikeApart(t *testing.T) {
+	t.Parallel()
+	at := map[time.Duration]string{}
+	for _, w := range wires(t) {
+		if w.Kind != "PingSource" {
+			continue
+		}
+		first, interval := w.strikes(t)
+		if interval != 5*time.Minute {
+			continue
+		}
+		require.Empty(t, at[first], "triggers/%s: another one strikes at %s: %s", w.file, first, w.Spec.Schedule)
+		at[first] = w.file
+	}
+	require.NotEmpty(t, at)
 }
 
 // TestTriggersAndDeclarationsAgree: triggers/ and the functions' declarations agree on which events wake which

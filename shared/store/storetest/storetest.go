@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -143,11 +144,42 @@ func begin(ctx context.Context) server {
 // scratchPattern names the directories of test servers; a killed test leaves one behind.
 const scratchPattern = "littoral-testpg-"
 
+// Postgres makes a file for each table and index of each database, hundreds for each test. In memory that takes a tenth of the time
+// that it takes on a disk.
+const (
+	inMemory  = "/dev/shm" // on Linux
+	spaceLeft = 4 << 30    // bytes that have to be free there
+)
+
+// scratch is where test servers keep their data: in memory if there is plenty, else where temporary files go.
+func scratch() string {
+	var there syscall.Statfs_t
+	if syscall.Statfs(inMemory, &there) != nil || there.Bavail*uint64(there.Bsize) < spaceLeft || available() < 2*spaceLeft {
+		return os.TempDir()
+	}
+	return inMemory
+}
+
+// available returns the bytes of memory that Linux could still give away; 0 elsewhere.
+func available() uint64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kilobytes uint64
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kilobytes); err == nil {
+			return kilobytes << 10
+		}
+	}
+	return 0
+}
+
 // Start runs a server for tests in a scratch directory. It returns the address of its maintenance database and how to
 // stop it and remove its data.
 func Start(ctx context.Context) (databaseURL string, stop func(), err error) {
 	removeAbandoned()
-	dir, err := os.MkdirTemp("", scratchPattern)
+	dir, err := os.MkdirTemp(scratch(), scratchPattern)
 	if err != nil {
 		return "", nil, err
 	}
@@ -173,7 +205,11 @@ func Start(ctx context.Context) (databaseURL string, stop func(), err error) {
 
 // removeAbandoned clears away what killed tests left: directories whose lock nobody holds any more.
 func removeAbandoned() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern+"*"))
+	var dirs []string
+	for _, place := range []string{os.TempDir(), inMemory} {
+		found, _ := filepath.Glob(filepath.Join(place, scratchPattern+"*"))
+		dirs = append(dirs, found...)
+	}
 	for _, dir := range dirs {
 		lock, err := os.Open(filepath.Join(dir, "pg.lock"))
 		if err != nil {

@@ -129,12 +129,15 @@ faults: ## kill the functions at every boundary (make test does so at some; PART
 walks: ## run five hundred random sequences of actions on the whole system (make test runs a few)
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m -count=1 ./test/walks -walks 500 -seed $$(date +%s)
 
+MUTATE := $(GO) run ./scripts/with-postgres -- $(GO) run ./scripts/mutate
+
 .PHONY: mutate
-mutate: SAMPLE ?= 60
-mutate: ## change a sample of the lines that decide, and print what no test notices (hours; SAMPLE=10 for a look)
-	$(GO) run ./scripts/with-postgres -- sh -c '$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./shared/application,./test/contracts ./shared/job && \
-		$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./test/contracts ./shared/application && \
-		$(GO) run ./scripts/mutate -sample $(SAMPLE) -tests ./shared/match ./shared/placement ./shared/placement/solver'
+mutate: SAMPLE ?= 100
+mutate: ## change a sample of the lines that decide, and print what no test notices (an hour; SAMPLE=10 for a look)
+	$(MUTATE) -sample $(SAMPLE) -tests ./shared/application,./test/contracts,./test/walks ./shared/job
+	$(MUTATE) -sample $(SAMPLE) -tests ./test/contracts,./test/walks,./infra/runner/host ./shared/application
+	$(MUTATE) -sample $(SAMPLE) -tests ./shared/match ./shared/placement ./shared/placement/solver
+	$(MUTATE) -sample $(SAMPLE) ./shared/placement/flow
 
 .PHONY: security
 security: ## run the corpora of hostile input and print how many cases there are of each

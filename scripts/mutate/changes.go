@@ -3,101 +3,228 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"os"
+	"go/types"
 	"path/filepath"
-	"strings"
 )
 
-// change replaces some bytes of a file.
+// change is one thing that can be done otherwise. It is made by text around, or in the place of, what the file has; so the lines of the
+// file stay what they are.
 type change struct {
-	file     string // absolute
-	source   []byte
-	from, to int
-	with     string
-	line     int
-	what     string
+	number int // what it is called by while the tests run, from 1
+	file   *file
+	line   int
+	what   string
+	edits  func(number int) []edit
 }
 
-func (c *change) apply() []byte {
-	return append(append(append([]byte{}, c.source[:c.from]...), c.with...), c.source[c.to:]...)
+func (c *change) position() string {
+	return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(filepath.Dir(c.file.path)), filepath.Base(c.file.path)), c.line)
 }
 
-func (c *change) position(dir string) string {
-	return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(dir), filepath.Base(c.file)), c.line)
+// edit is a piece of text: before what begins there, after what ends there, or instead of so many bytes.
+type edit struct {
+	at   token.Pos
+	text string
+	kind kind
+	cut  int
 }
 
-// operators are what stands in the place of another one.
-var operators = map[token.Token][]token.Token{
-	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
-	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
-	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
-	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
+type kind int
+
+const (
+	before kind = iota
+	after
+	instead
+)
+
+// around puts a node between two pieces of text.
+func around(n ast.Node, head, tail string) []edit {
+	return []edit{{at: n.Pos(), text: head, kind: before}, {at: n.End(), text: tail, kind: after}}
 }
 
-// changesOf lists what can be changed in the files of a package that are not tests.
-func changesOf(dir string) ([]change, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
+// call makes an operation a call of the function with both operands, where the first or the second may be given as it is needed.
+func call(n *ast.BinaryExpr, head, between, tail string) []edit {
+	return append(around(n, head, tail), edit{at: n.OpPos, text: between, kind: instead, cut: len(n.Op.String())})
+}
+
+// find lists what can be changed in the file.
+func (f *file) find(info *types.Info) []change {
 	var all []change
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, file, source, 0)
-		if err != nil {
-			return nil, err
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
-			add := func(from, to token.Pos, with, what string) {
-				at := set.Position(from)
-				all = append(all, change{file, source, at.Offset, set.Position(to).Offset, with, at.Line, what})
-			}
-			visit(n, add)
+	var within []ast.Node // from the file to the node, which is the last
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		if n == nil {
+			within = within[:len(within)-1]
 			return true
-		})
-	}
-	return all, nil
+		}
+		if fixed(n, within) {
+			return false
+		}
+		within = append(within, n)
+		finder{f, info, &all}.node(n, within)
+		return true
+	})
+	return all
 }
 
-// visit adds the changes of one node.
-func visit(n ast.Node, add func(from, to token.Pos, with, what string)) {
+// fixed tells whether a node has to stay constant: what const declares, and lengths of arrays. Types and imports have nothing to change.
+func fixed(n ast.Node, within []ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.VAR
+	case *ast.ArrayType, *ast.FuncType, *ast.StructType:
+		return true
+	case ast.Expr:
+		parent, ok := within[len(within)-1].(*ast.KeyValueExpr)
+		if !ok || parent.Key != n {
+			return false
+		}
+		_, name := n.(*ast.Ident) // of a field, mostly
+		return name
+	}
+	return false
+}
+
+type finder struct {
+	file *file
+	info *types.Info
+	all  *[]change
+}
+
+func (f finder) add(at token.Pos, what string, edits func(number int) []edit) {
+	*f.all = append(*f.all, change{file: f.file, line: f.file.set.Position(at).Line, what: what, edits: edits})
+}
+
+func (f finder) node(n ast.Node, within []ast.Node) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
-		for _, other := range operators[n.Op] {
-			add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), other.String(), fmt.Sprintf("%s for %s", other, n.Op))
-		}
+		f.operation(n)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
-			add(n.OpPos, n.OpPos+1, "", "no !")
+			f.not(n, n.Pos(), "no !")
 		}
 	case *ast.Ident:
 		if other := map[string]string{"true": "false", "false": "true"}[n.Name]; other != "" {
-			add(n.Pos(), n.End(), other, other+" for "+n.Name)
+			f.not(n, n.Pos(), other+" for "+n.Name)
 		}
 	case *ast.BasicLit:
-		if n.Kind == token.INT {
-			add(n.Pos(), n.End(), n.Value+"+1", n.Value+"+1 for "+n.Value)
+		if name := f.typeOf(n); n.Kind == token.INT && name != "" {
+			f.add(n.Pos(), n.Value+"+1 for "+n.Value, func(number int) []edit {
+				return around(n, fmt.Sprintf("mutant.Number[%s](%d, ", name, number), ")")
+			})
 		}
 	case *ast.IfStmt:
-		add(n.Cond.Pos(), n.Cond.Pos(), "false && ", "never, for if")
+		f.add(n.Cond.Pos(), "never, for if", func(number int) []edit {
+			return around(n.Cond, fmt.Sprintf("!mutant.On(%d) && (", number), ")")
+		})
 	case *ast.ExprStmt:
-		if _, call := n.X.(*ast.CallExpr); call {
-			add(n.Pos(), n.End(), "", "no call")
+		if _, isCall := n.X.(*ast.CallExpr); isCall && inList(within) {
+			f.leave(n, "no call")
 		}
 	case *ast.IncDecStmt:
-		add(n.Pos(), n.End(), "", "no "+n.Tok.String())
+		if inList(within) {
+			f.leave(n, "no "+n.Tok.String())
+		}
 	case *ast.BranchStmt:
 		if n.Tok == token.CONTINUE && n.Label == nil {
-			add(n.Pos(), n.End(), "break", "break for continue")
+			f.add(n.Pos(), "break for continue", func(number int) []edit {
+				return []edit{{at: n.Pos(), text: fmt.Sprintf("if mutant.On(%d) { break }; ", number), kind: before}}
+			})
 		}
 	}
+}
+
+// inList tells whether the last node stands in a list of statements, and not in the head of one.
+func inList(within []ast.Node) bool {
+	switch within[len(within)-2].(type) {
+	case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+		return true
+	}
+	return false
+}
+
+func (f finder) leave(n ast.Node, what string) {
+	f.add(n.Pos(), what, func(number int) []edit {
+		return around(n, fmt.Sprintf("if !mutant.On(%d) { ", number), " }")
+	})
+}
+
+func (f finder) not(n ast.Node, at token.Pos, what string) {
+	f.add(at, what, func(number int) []edit {
+		return around(n, "((", fmt.Sprintf(") != mutant.On(%d))", number))
+	})
+}
+
+// operation adds what an operation of two operands can become.
+func (f finder) operation(n *ast.BinaryExpr) {
+	op := n.Op.String()
+	if opposite := map[token.Token]string{
+		token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">", token.EQL: "!=", token.NEQ: "==",
+	}[n.Op]; opposite != "" {
+		f.not(n, n.OpPos, opposite+" for "+op)
+	}
+	var function, other string
+	switch n.Op {
+	case token.LSS:
+		function, other = "mutant.Less", "<="
+	case token.LEQ:
+		function, other = "mutant.AtMost", "<"
+	case token.GTR: // a > b is not (a <= b)
+		function, other = "!mutant.AtMost", ">="
+	case token.GEQ:
+		function, other = "!mutant.Less", ">"
+	case token.ADD:
+		function, other = "mutant.Add", "-"
+	case token.SUB:
+		function, other = "mutant.Sub", "+"
+	case token.MUL:
+		function, other = "mutant.Mul", "/"
+	case token.QUO:
+		function, other = "mutant.Quo", "*"
+	case token.LAND, token.LOR:
+		function, other = "And", "||"
+		if n.Op == token.LOR {
+			function, other = "Or", "&&"
+		}
+		f.add(n.OpPos, other+" for "+op, func(number int) []edit {
+			return call(n, fmt.Sprintf("mutant.%s(%d, ", function, number), ", func() bool { return (", ") })") // with its line break, if it has one
+		})
+		return
+	default:
+		return
+	}
+	if (n.Op == token.ADD || n.Op == token.SUB || n.Op == token.MUL || n.Op == token.QUO) && f.typeOf(n) == "" {
+		return // strings
+	}
+	f.add(n.OpPos, other+" for "+op, func(number int) []edit {
+		return call(n, fmt.Sprintf("%s(%d, ", function, number), ",", ")")
+	})
+}
+
+// typeOf names the type of a number as the file can; it is "" for what is none, or where the file has no name for it.
+func (f finder) typeOf(e ast.Expr) string {
+	value, known := f.info.Types[e]
+	if !known {
+		return ""
+	}
+	basic, ok := value.Type.Underlying().(*types.Basic)
+	if !ok || basic.Info()&(types.IsInteger|types.IsFloat) == 0 {
+		return ""
+	}
+	if basic.Info()&types.IsUntyped != 0 {
+		return types.Default(value.Type).String()
+	}
+	missing := false
+	name := types.TypeString(value.Type, func(p *types.Package) string {
+		if p == f.file.pkg {
+			return ""
+		}
+		name := f.file.imports[p.Path()]
+		missing = missing || name == ""
+		return name
+	})
+	if missing {
+		return ""
+	}
+	return name
 }

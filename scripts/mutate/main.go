@@ -1,21 +1,21 @@
 // Command mutate says how much of a package its tests notice. It changes one thing at a time, such as < into <= or a call into none,
-// runs the tests, and prints the changes that none of them noticed. A package has thousands of places, so it takes a sample of them.
+// runs the tests that reach it, and prints the changes that none of them noticed. A package has thousands of places, so it takes a sample
+// of them. What const declares stays as it is.
 //
-//	go run ./scripts/with-postgres -- go run ./scripts/mutate -sample 60 -seed 1 ./shared/job ./shared/application
+//	go run ./scripts/with-postgres -- go run ./scripts/mutate -sample 60 -seed 1 -tests ./test/contracts ./shared/job
 package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,7 +23,8 @@ func main() {
 	sample := flag.Int("sample", 60, "how many changes to try of each package")
 	seed := flag.Uint64("seed", 1, "of the sample")
 	tests := flag.String("tests", "", "packages whose tests run after its own, separated by commas")
-	longest := flag.Duration("timeout", 5*time.Minute, "of the tests for one change; what takes longer is noticed")
+	workers := flag.Int("workers", 2, "how many changes to try at a time")
+	longest := flag.Duration("longest", 2*time.Minute, "how long the tests for one change may take, which run from the quickest on")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: mutate [flags] PACKAGE...")
 		flag.PrintDefaults()
@@ -32,9 +33,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	for _, pkg := range flag.Args() {
-		r := run{pkg: pkg, tests: []string{pkg}, longest: *longest}
+		r := run{pkg: pkg, workers: *workers, longest: *longest, tested: []string{pkg}, out: os.Stdout}
 		if *tests != "" {
-			r.tests = append(r.tests, strings.Split(*tests, ",")...)
+			r.tested = append(r.tested, strings.Split(*tests, ",")...)
 		}
 		if err := r.sample(ctx, *sample, rand.New(rand.NewPCG(*seed, 0))); err != nil {
 			fmt.Fprintf(os.Stderr, "mutate %s: %v\n", pkg, err)
@@ -46,101 +47,105 @@ func main() {
 // run is that of one package.
 type run struct {
 	pkg     string
-	tests   []string
+	tested  []string // packages with tests, its own first
+	workers int
 	longest time.Duration
+	out     io.Writer
 
-	noticed, unnoticed int
+	lock                          sync.Mutex
+	noticed, unnoticed, unreached int
 }
 
-// sample tries so many changes that compile, at random places.
+// sample tries so many changes, at random places.
 func (r *run) sample(ctx context.Context, most int, random *rand.Rand) error {
-	dir, err := folder(ctx, r.pkg)
+	all, err := changesOf(ctx, r.pkg)
 	if err != nil {
 		return err
 	}
-	changes, err := changesOf(dir)
+	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
-	if result, out, err := r.test(ctx, nil); err != nil || result != passed {
-		return errors.Join(err, fmt.Errorf("the tests fail before anything is changed:\n%s", out))
+	defer func() { _ = os.RemoveAll(dir) }()
+	chosen := random.Perm(len(all))[:min(most, len(all))]
+	slices.Sort(chosen) // as they stand in the files
+	var changes []change
+	for _, i := range chosen {
+		all[i].number = len(changes) + 1
+		changes = append(changes, all[i])
 	}
-	random.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 	begin := time.Now()
-	for _, c := range changes {
-		if r.noticed+r.unnoticed == most {
-			break
-		}
-		result, _, err := r.test(ctx, &c)
-		if err != nil {
-			return err
-		}
-		switch result {
-		case failed:
-			r.noticed++
-		case passed:
-			r.unnoticed++
-			fmt.Printf("%s: %s: not noticed\n", c.position(dir), c.what)
-		case broken: // it does not compile
-		}
+	changes, binaries, err := build(ctx, dir, r.pkg, r.tested, changes)
+	if err != nil {
+		return err
 	}
-	fmt.Printf("%s: %d of %d changes noticed (%.0f %%), of %d places, in %s\n", r.pkg, r.noticed, r.noticed+r.unnoticed,
-		100*float64(r.noticed)/float64(max(r.noticed+r.unnoticed, 1)), len(changes), time.Since(begin).Round(time.Second))
+	tests, err := r.reach(ctx, dir, binaries)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "%s: %d tests, built and run in %s\n", r.pkg, len(tests), time.Since(begin).Round(time.Second))
+	if err := each(r.workers, changes, func(c change) error { return r.try(ctx, c, tests) }); err != nil {
+		return err
+	}
+	tried := r.noticed + r.unnoticed + r.unreached
+	fmt.Fprintf(r.out, "%s: %d of %d changes noticed (%.0f %%), %d unnoticed, %d never reached; of %d places, in %s\n", r.pkg,
+		r.noticed, tried, 100*float64(r.noticed)/float64(max(tried, 1)), r.unnoticed, r.unreached, len(all), time.Since(begin).Round(time.Second))
 	return nil
 }
 
-func folder(ctx context.Context, pkg string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pkg).Output()
-	return strings.TrimSpace(string(out)), err
-}
-
-type outcome int
-
-const (
-	passed outcome = iota
-	failed
-	broken
-)
-
-// test runs the tests with the change, one package after the other until one notices it. Go reads the change in place of the file, so
-// that it never is in the tree.
-func (r *run) test(ctx context.Context, c *change) (result outcome, out string, err error) {
-	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-timeout", r.longest.String()}
-	if c != nil {
-		dir, err := os.MkdirTemp("", "mutate")
-		if err != nil {
-			return 0, "", err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		changed, list := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-		text, err := json.Marshal(map[string]any{"Replace": map[string]string{c.file: changed}})
-		if err := errors.Join(err, os.WriteFile(changed, c.apply(), 0o600), os.WriteFile(list, text, 0o600)); err != nil {
-			return 0, "", err
-		}
-		args = append(args, "-overlay", list)
-	}
-	for _, pkg := range r.tests {
-		if result, out, err = one(ctx, append(args, pkg)); err != nil || result != passed {
-			break
+// try runs the tests that reach the change, as many as there is time for.
+func (r *run) try(ctx context.Context, c change, all []test) error {
+	var reaching []test
+	var time time.Duration
+	for _, t := range all {
+		if time += t.took; t.reaches[c.number] && (len(reaching) == 0 || time <= r.longest) {
+			reaching = append(reaching, t)
+		} else {
+			time -= t.took
 		}
 	}
-	return result, out, err
-}
-
-func one(ctx context.Context, args []string) (outcome, string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
+	noticed, err := notice(ctx, c.number, reaching)
+	if err != nil {
+		return err
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
 	switch {
-	case ctx.Err() != nil:
-		return 0, "", ctx.Err()
-	case err == nil:
-		return passed, "", nil
-	case !errors.As(err, &exit):
-		return 0, "", err
-	case strings.Contains(string(out), "[build failed]"):
-		return broken, string(out), nil
+	case noticed:
+		r.noticed++
+	case len(reaching) == 0:
+		r.unreached++
+		fmt.Fprintf(r.out, "%s: %s: never reached\n", c.position(), c.what)
+	default:
+		r.unnoticed++
+		fmt.Fprintf(r.out, "%s: %s: not noticed by %d tests\n", c.position(), c.what, len(reaching))
 	}
-	return failed, string(out), nil
+	return nil
+}
+
+// each does something with all of them, some at a time, until there is an error.
+func each[T any](workers int, all []T, do func(T) error) error {
+	work, failures := make(chan T), make(chan error, workers)
+	for range workers {
+		go func() {
+			var failed error
+			for one := range work {
+				if failed == nil {
+					failed = do(one)
+				}
+			}
+			failures <- failed
+		}()
+	}
+	for _, one := range all {
+		work <- one
+	}
+	close(work)
+	var failed error
+	for range workers {
+		if err := <-failures; err != nil {
+			failed = err
+		}
+	}
+	return failed
 }

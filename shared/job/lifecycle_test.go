@@ -72,7 +72,9 @@ func TestRemediate_asksOnlyForWhatRuns(t *testing.T) {
 	w := newWorld(t)
 	for replica, state := range []State{Created, Progressing, Degraded, Finished} {
 		j := w.stored(replica, func(j *Job) { j.State, j.OwnerID, j.Target = state, "agent", Target{"ocm", "edge", "n1"} })
-		err := w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Remediate(ctx, tx, Remedy{Type: ScaleOut}, "too slow") })
+		err := w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return j.Remediate(ctx, tx, Remedy{Type: ScaleOut}, "too slow")
+		})
 		if state == Finished {
 			require.NoError(t, err)
 			require.Len(t, w.now(j).Remediations, 1)

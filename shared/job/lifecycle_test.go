@@ -12,27 +12,27 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
-// world has one application.
-type world struct {
+// jobs are those of one application.
+type jobs struct {
 	*testing.T
 	db          *store.DB
 	application uuid.UUID
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t, storetest.New(t), uuid.New()}
+func oneApplication(t *testing.T) *jobs {
+	w := &jobs{t, storetest.New(t), uuid.New()}
 	_, err := w.db.Exec(t.Context(), `insert into applications (id, name, description, namespace, descriptor, owner)
 values ($1, 'shop', '', 'shop-1', '', 'alice')`, w.application)
 	require.NoError(t, err)
 	return w
 }
 
-func (w *world) tx(do func(ctx context.Context, tx *store.Tx) error) error {
+func (w *jobs) tx(do func(ctx context.Context, tx *store.Tx) error) error {
 	return w.db.Tx(store.WithSource(w.Context(), "/test"), do)
 }
 
 // stored returns a job that is in the database as it was made.
-func (w *world) stored(replica int, made func(j *Job)) *Job {
+func (w *jobs) stored(replica int, made func(j *Job)) *Job {
 	w.Helper()
 	j := New(w.application, "web", replica, Instruction{ComponentName: "web", Contents: []Content{{"web", "kind: Old"}}})
 	made(j)
@@ -43,14 +43,14 @@ func (w *world) stored(replica int, made func(j *Job)) *Job {
 	return j
 }
 
-func (w *world) now(j *Job) *Job {
+func (w *jobs) now(j *Job) *Job {
 	w.Helper()
 	now, err := Get(w.Context(), w.db, j.ID)
 	require.NoError(w, err)
 	return now
 }
 
-func (w *world) told(j *Job, move Move) (times int) {
+func (w *jobs) told(j *Job, move Move) (times int) {
 	w.Helper()
 	require.NoError(w, w.db.QueryRow(w.Context(), `select count(*) from history where job_id = $1 and event = 'job.' || $2`, j.ID, move).Scan(&times))
 	return times
@@ -59,7 +59,7 @@ func (w *world) told(j *Job, move Move) (times int) {
 // TestReplace_keepsTheContentOfWhatIsStopped: it is what runs after the next start.
 func TestReplace_keepsTheContentOfWhatIsStopped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := oneApplication(t)
 	j := w.stored(0, func(j *Job) { j.State, j.Type = Finished, Delete })
 	in := Instruction{ComponentName: "web", Contents: []Content{{"web", "kind: New"}}}
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Replace(ctx, tx, in) }))
@@ -69,7 +69,7 @@ func TestReplace_keepsTheContentOfWhatIsStopped(t *testing.T) {
 // TestRemediate_asksOnlyForWhatRuns: nothing else could carry it out, and nothing is kept of it.
 func TestRemediate_asksOnlyForWhatRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := oneApplication(t)
 	for replica, state := range []State{Created, Progressing, Degraded, Finished} {
 		j := w.stored(replica, func(j *Job) { j.State, j.OwnerID, j.Target = state, "agent", Target{"ocm", "edge", "n1"} })
 		err := w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -88,7 +88,7 @@ func TestRemediate_asksOnlyForWhatRuns(t *testing.T) {
 // TestWait_tellsAReasonOnce: the matchmaker tries again and again, and history has a line for each new reason.
 func TestWait_tellsAReasonOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := oneApplication(t)
 	j := w.stored(0, func(*Job) {})
 	for i, wait := range []struct {
 		reason string
@@ -108,7 +108,7 @@ func TestWait_tellsAReasonOnce(t *testing.T) {
 // TestRestored_givesAgentsTheirJobsAgain: only they can compare what they run. Managers of our own compare by themselves.
 func TestRestored_givesAgentsTheirJobsAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := oneApplication(t)
 	taken := func(owner string, state State) func(j *Job) {
 		return func(j *Job) { j.OwnerID, j.State, j.Target, j.Epoch = owner, state, Target{"ocm", "edge", "n1"}, 7 }
 	}

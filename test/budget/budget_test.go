@@ -31,6 +31,7 @@ func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
 	database := storetest.URL(t)
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			_, program, err := images.Weigh(programs[name])
 			require.NoError(t, err)
 			limits := images.Limits(name)

@@ -501,6 +501,50 @@ func TestMalformedProblemsAreRefused(t *testing.T) {
 			},
 			"links[1]",
 		},
+		"a group without id": {
+			func(p P) { p.Groups = []placement.Group{{}} },
+			"groups[0].id",
+		},
+		"a group twice": {
+			func(p P) { p.Groups = []placement.Group{{ID: "shop"}, {ID: "shop"}} },
+			"groups[1].id",
+		},
+		"a group's weight that is no number": {
+			func(p P) {
+				p.Groups = []placement.Group{{ID: "shop", Weights: placement.Weights{Security: math.NaN()}}}
+			},
+			"groups[0].weights.security",
+		},
+		"a group's weight of performance below nothing": {
+			func(p P) { p.Groups = []placement.Group{{ID: "shop", Weights: placement.Weights{Performance: -1}}} },
+			"groups[0].weights.performance",
+		},
+		"a preference that names one twice": {
+			func(p P) {
+				p.Preferences = []placement.Preference{{Name: "near", Components: []string{"a", "a"}, Points: []float64{0, 1}}}
+			},
+			"preferences[0].components[1]",
+		},
+		"too few points of a preference": {
+			func(p P) {
+				p.Preferences = []placement.Preference{{Name: "near", Components: []string{"a"}, Points: []float64{1}}}
+			},
+			"preferences[0].points",
+		},
+		"points below nothing": {
+			func(p P) {
+				p.Preferences = []placement.Preference{{Name: "near", Components: []string{"a"}, Points: []float64{1, -1}}}
+			},
+			"preferences[0].points[1]",
+		},
+		"a negative reservation": {
+			func(p P) { p.Nodes[0].Reserved = []placement.Reservation{{Holder: "x", Memory: -1}} },
+			"nodes[0].reserved[0].memory",
+		},
+		"a negative device": {
+			func(p P) { p.Nodes[1].Devices = map[string]int{"gpu": -1} },
+			"nodes[1].devices.gpu",
+		},
 		"a group that is not there": {
 			func(p P) { p.Components[1].Group = "shop" },
 			"components[1].group",
@@ -577,6 +621,54 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, placement.RuleCPU, big.Relaxation.Changes[0].Rule)
 	require.Equal(t, "lower cpu from 32 cores to 4 cores", big.Relaxation.Changes[0].Detail)
 	require.True(t, big.Relaxation.Verified)
+}
+
+// TestWhatKeepsApartIsExplained: a node with as many members as its domain may hold takes no other, and what is kept apart could be
+// allowed together.
+func TestWhatKeepsApartIsExplained(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "web/0"}, {ID: "web/1"}, {ID: "web/2"}},
+		Nodes:      []placement.Node{edge("a", "n1")},
+		Spreads:    []placement.Spread{{By: "node", Max: 2, Components: []string{"web/0", "web/1", "web/2"}}},
+	}
+	plan := checked(t, p)
+	require.Equal(t, 2, plan.Placed)
+	for i, a := range plan.Assignments {
+		if a.Placed {
+			continue
+		}
+		require.Equal(t, map[placement.Rule]int{placement.RuleSpread: 1}, a.Rejections)
+		require.Equal(t, a.Rejections, placement.Explain(p, plan).Components[i].Rejections)
+	}
+
+	p.Spreads = nil
+	p.Components = []placement.Component{{ID: "db"}, {ID: "web", AntiAffinity: []string{"db"}}}
+	plan = checked(t, p)
+	require.Equal(t, 1, plan.Placed)
+	for i, a := range plan.Assignments {
+		if a.Placed {
+			continue
+		}
+		other := p.Components[1-i].ID
+		relaxed := placement.Explain(p, plan).Components[i].Relaxation
+		require.True(t, relaxed.Verified, "whoever of the two it is kept apart by")
+		require.Equal(t, "allow it on the node of "+other, relaxed.Changes[0].Detail)
+	}
+}
+
+// TestTheStakeOfAMoveIsExplained: what a component loses by a move counts at every node but its own.
+func TestTheStakeOfAMoveIsExplained(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "x", CPU: 1000}}, Nodes: []placement.Node{edge("a", "n1"), edge("a", "n2")}, MoveCost: 7,
+	}
+	home := p.Nodes[1].Target()
+	p.Components[0].Current = &home
+	for _, n := range placement.Explain(p, checked(t, p)).Components[0].Nodes {
+		require.Equal(t, n.Target == home, n.Chosen)
+		require.Equal(t, n.Target == home, n.Move == 0, n.Target)
+	}
 }
 
 // TestRejectionsCountAlike: whether or not the component has a place, a node that it could never use does not also

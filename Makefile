@@ -135,8 +135,9 @@ MUTATE := $(GO) run ./scripts/with-postgres -- $(GO) run ./scripts/mutate
 mutate: SAMPLE ?= 100
 mutate: ## change a sample of the lines that decide, and print what no test notices (an hour; SAMPLE=10 for a look)
 	$(MUTATE) -sample $(SAMPLE) -tests ./shared/application,./test/contracts,./test/walks ./shared/job
-	$(MUTATE) -sample $(SAMPLE) -tests ./test/contracts,./test/walks,./infra/runner/host ./shared/application
-	$(MUTATE) -sample $(SAMPLE) -tests ./shared/match ./shared/placement ./shared/placement/solver
+	$(MUTATE) -sample $(SAMPLE) -tests ./test/contracts,./test/walks ./shared/application
+	$(MUTATE) -sample $(SAMPLE) -tests ./shared/match ./shared/placement
+	$(MUTATE) -sample $(SAMPLE) -tests ./shared/placement,./shared/match ./shared/placement/solver
 	$(MUTATE) -sample $(SAMPLE) ./shared/placement/flow
 
 .PHONY: security

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // TestMain runs the probe itself where a test starts this program again in another network namespace.
@@ -32,10 +34,9 @@ func TestMain(m *testing.M) {
 // responder runs a probe that answers and returns where.
 func responder(t *testing.T) (*probe, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	at := l.Addr().String()
-	require.NoError(t, l.Close())
+	at := free.String()
 	p := made(t, options{Node: "edge-1", Listen: at})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

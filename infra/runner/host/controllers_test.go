@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	"github.com/littoral-project/littoral/shared/cli"
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/peer"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -34,10 +34,9 @@ func two(t *testing.T) (shore, harbour Options) {
 	both := [2]Options{options(newHome(t)), options(newHome(t))}
 	names := [2]string{"shore", "harbour"}
 	for i := range both {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		at, err := loopback.Free(t.Context())
 		require.NoError(t, err)
-		both[i].Addr, both[i].Database = l.Addr().String(), storetest.URL(t)
-		require.NoError(t, l.Close()) // and may be listened on again
+		both[i].Addr, both[i].Database = at.String(), storetest.URL(t)
 	}
 	for i := range both {
 		other := both[1-i]

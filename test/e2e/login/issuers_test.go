@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // laptop is the issuer of the laptop host.
@@ -67,10 +67,9 @@ func dex(t *testing.T, base string) provider {
 // startDex starts dex on a free port. It reports false if somebody else has taken that port meanwhile, as a parallel test may.
 func startDex(t *testing.T, dir, base string) (provider, bool) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	free, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := free.String()
 	at := "http://" + address + "/" + rand.Text() // so that nobody is taken for this one
 	p := provider{
 		url: at, passwords: map[string]string{},

@@ -43,7 +43,7 @@ func around(n ast.Node, head, tail string) []edit {
 	return []edit{{at: n.Pos(), text: head, kind: before}, {at: n.End(), text: tail, kind: after}}
 }
 
-// call makes an operation a call of the function with both operands, where the first or the second may be given as it is needed.
+// call makes an operation a call: the head, the first operand, what goes between, the second one, and the tail.
 func call(n *ast.BinaryExpr, head, between, tail string) []edit {
 	return append(around(n, head, tail), edit{at: n.OpPos, text: between, kind: instead, cut: len(n.Op.String())})
 }
@@ -155,49 +155,40 @@ func (f finder) not(n ast.Node, at token.Pos, what string) {
 	})
 }
 
+// opposites are what a comparison is when it does not hold.
+var opposites = map[token.Token]string{
+	token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">", token.EQL: "!=", token.NEQ: "==",
+}
+
+// functions are called in the place of an operation, and what it becomes by them. Those that do not need their second operand always
+// take it as a function, with its line break if it has one.
+var functions = map[token.Token]struct {
+	name, other, between, tail string
+	numbers                    bool // only of these, since + is of strings too
+}{
+	token.LSS:  {"mutant.Less", "<=", ",", ")", false},
+	token.LEQ:  {"mutant.AtMost", "<", ",", ")", false},
+	token.GTR:  {"!mutant.AtMost", ">=", ",", ")", false}, // a > b is not (a <= b)
+	token.GEQ:  {"!mutant.Less", ">", ",", ")", false},
+	token.ADD:  {"mutant.Add", "-", ",", ")", true},
+	token.SUB:  {"mutant.Sub", "+", ",", ")", true},
+	token.MUL:  {"mutant.Mul", "/", ",", ")", true},
+	token.QUO:  {"mutant.Quo", "*", ",", ")", true},
+	token.LAND: {"mutant.And", "||", ", func() bool { return (", ") })", false},
+	token.LOR:  {"mutant.Or", "&&", ", func() bool { return (", ") })", false},
+}
+
 // operation adds what an operation of two operands can become.
 func (f finder) operation(n *ast.BinaryExpr) {
-	op := n.Op.String()
-	if opposite := map[token.Token]string{
-		token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">", token.EQL: "!=", token.NEQ: "==",
-	}[n.Op]; opposite != "" {
-		f.not(n, n.OpPos, opposite+" for "+op)
+	if opposite := opposites[n.Op]; opposite != "" {
+		f.not(n, n.OpPos, opposite+" for "+n.Op.String())
 	}
-	var function, other string
-	switch n.Op {
-	case token.LSS:
-		function, other = "mutant.Less", "<="
-	case token.LEQ:
-		function, other = "mutant.AtMost", "<"
-	case token.GTR: // a > b is not (a <= b)
-		function, other = "!mutant.AtMost", ">="
-	case token.GEQ:
-		function, other = "!mutant.Less", ">"
-	case token.ADD:
-		function, other = "mutant.Add", "-"
-	case token.SUB:
-		function, other = "mutant.Sub", "+"
-	case token.MUL:
-		function, other = "mutant.Mul", "/"
-	case token.QUO:
-		function, other = "mutant.Quo", "*"
-	case token.LAND, token.LOR:
-		function, other = "And", "||"
-		if n.Op == token.LOR {
-			function, other = "Or", "&&"
-		}
-		f.add(n.OpPos, other+" for "+op, func(number int) []edit {
-			return call(n, fmt.Sprintf("mutant.%s(%d, ", function, number), ", func() bool { return (", ") })") // with its line break, if it has one
-		})
-		return
-	default:
+	function, ok := functions[n.Op]
+	if !ok || function.numbers && f.typeOf(n) == "" {
 		return
 	}
-	if (n.Op == token.ADD || n.Op == token.SUB || n.Op == token.MUL || n.Op == token.QUO) && f.typeOf(n) == "" {
-		return // strings
-	}
-	f.add(n.OpPos, other+" for "+op, func(number int) []edit {
-		return call(n, fmt.Sprintf("%s(%d, ", function, number), ",", ")")
+	f.add(n.OpPos, function.other+" for "+n.Op.String(), func(number int) []edit {
+		return call(n, fmt.Sprintf("%s(%d, ", function.name, number), function.between, function.tail)
 	})
 }
 

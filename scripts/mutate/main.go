@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -84,7 +86,12 @@ func (r *run) sample(ctx context.Context, most int, random *rand.Rand) error {
 		return err
 	}
 	fmt.Fprintf(r.out, "%s: %d tests, built and run in %s\n", r.pkg, len(tests), time.Since(begin).Round(time.Second))
-	if err := each(r.workers, changes, func(c change) error { return r.try(ctx, c, tests) }); err != nil {
+	var g errgroup.Group
+	g.SetLimit(r.workers)
+	for _, c := range changes {
+		g.Go(func() error { return r.try(ctx, c, tests) })
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	tried := r.noticed + r.unnoticed + r.unreached
@@ -96,12 +103,10 @@ func (r *run) sample(ctx context.Context, most int, random *rand.Rand) error {
 // try runs the tests that reach the change, as many as there is time for.
 func (r *run) try(ctx context.Context, c change, all []test) error {
 	var reaching []test
-	var time time.Duration
+	var spent time.Duration
 	for _, t := range all {
-		if time += t.took; t.reaches[c.number] && (len(reaching) == 0 || time <= r.longest) {
-			reaching = append(reaching, t)
-		} else {
-			time -= t.took
+		if t.reaches[c.number] && (len(reaching) == 0 || spent+t.took <= r.longest) {
+			reaching, spent = append(reaching, t), spent+t.took
 		}
 	}
 	noticed, err := notice(ctx, c.number, reaching)
@@ -121,31 +126,4 @@ func (r *run) try(ctx context.Context, c change, all []test) error {
 		fmt.Fprintf(r.out, "%s: %s: not noticed by %d tests\n", c.position(), c.what, len(reaching))
 	}
 	return nil
-}
-
-// each does something with all of them, some at a time, until there is an error.
-func each[T any](workers int, all []T, do func(T) error) error {
-	work, failures := make(chan T), make(chan error, workers)
-	for range workers {
-		go func() {
-			var failed error
-			for one := range work {
-				if failed == nil {
-					failed = do(one)
-				}
-			}
-			failures <- failed
-		}()
-	}
-	for _, one := range all {
-		work <- one
-	}
-	close(work)
-	var failed error
-	for range workers {
-		if err := <-failures; err != nil {
-			failed = err
-		}
-	}
-	return failed
 }

@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,12 @@ func list(ctx context.Context, pkg string) (*listed, map[string]listed, error) {
 		}
 		all[one.ImportPath], last = one, one
 	}
+}
+
+// folder returns where the package is.
+func folder(ctx context.Context, pkg string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pkg).Output()
+	return strings.TrimSpace(string(out)), err
 }
 
 // changesOf lists what can be changed in a package.
@@ -104,51 +111,45 @@ func changesOf(ctx context.Context, pkg string) ([]change, error) {
 
 // with returns the file with the changes in it, each behind its number.
 func (f *file) with(changes []change) []byte {
-	type place struct {
+	type texts struct {
 		after, before []string
-		instead       *edit
+		instead       string
+		cut           int
 	}
-	places := map[int]*place{}
+	places := map[int]*texts{}
+	at := func(pos token.Pos) *texts {
+		offset := f.set.Position(pos).Offset
+		if places[offset] == nil {
+			places[offset] = &texts{}
+		}
+		return places[offset]
+	}
+	name := at(f.tree.Name.End())
+	name.after = append(name.after, `; import "github.com/littoral-project/littoral/scripts/mutate/mutant"`)
 	for _, c := range changes {
 		if c.file != f {
 			continue
 		}
 		for _, e := range c.edits(c.number) {
-			at := f.set.Position(e.at).Offset
-			if places[at] == nil {
-				places[at] = &place{}
-			}
-			switch p := places[at]; e.kind {
+			switch p := at(e.at); e.kind {
 			case before: // what begins at one place is listed from the outer to the inner
 				p.before = append(p.before, e.text)
 			case after:
 				p.after = slices.Insert(p.after, 0, e.text)
 			case instead:
-				p.instead = &e
+				p.instead, p.cut = e.text, e.cut
 			}
 		}
-	}
-	if len(places) == 0 {
-		return f.source
 	}
 	var out bytes.Buffer
-	name := f.set.Position(f.tree.Name.End()).Offset
-	for at := 0; at <= len(f.source); at++ {
-		if at == name {
-			out.WriteString(`; import "github.com/littoral-project/littoral/scripts/mutate/mutant"`)
-		}
-		if p := places[at]; p != nil {
-			out.WriteString(strings.Join(p.after, "") + strings.Join(p.before, ""))
-			if p.instead != nil {
-				out.WriteString(p.instead.text)
-				at += p.instead.cut - 1
-				continue
-			}
-		}
-		if at < len(f.source) {
-			out.WriteByte(f.source[at])
-		}
+	done := 0
+	for _, offset := range slices.Sorted(maps.Keys(places)) {
+		p := places[offset]
+		out.Write(f.source[done:offset])
+		out.WriteString(strings.Join(p.after, "") + strings.Join(p.before, "") + p.instead)
+		done = offset + p.cut
 	}
+	out.Write(f.source[done:])
 	return out.Bytes()
 }
 

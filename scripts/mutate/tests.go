@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/littoral-project/littoral/scripts/mutate/mutant"
 )
@@ -53,11 +54,10 @@ func build(ctx context.Context, dir, pkg string, tested []string, changes []chan
 	var binaries []binary
 	for i, one := range tested {
 		b := binary{order: i, path: filepath.Join(dir, strconv.Itoa(i)+".test")}
-		this, _, err := list(ctx, one)
-		if err != nil {
+		var err error
+		if b.dir, err = folder(ctx, one); err != nil {
 			return nil, nil, err
 		}
-		b.dir = this.Dir
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", b.path, one)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w: %s", one, err, out)
@@ -88,7 +88,7 @@ func errorsIn(out string) map[place]bool {
 func (r *run) reach(ctx context.Context, dir string, binaries []binary) ([]test, error) {
 	var all []test
 	for _, b := range binaries {
-		out, err := b.run(ctx, "-test.list", "^(Test|Example|Fuzz)")
+		out, err := b.run(ctx, "", "-test.list", "^(Test|Example|Fuzz)")
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", err, out)
 		}
@@ -96,14 +96,15 @@ func (r *run) reach(ctx context.Context, dir string, binaries []binary) ([]test,
 			all = append(all, test{binary: b, name: name})
 		}
 	}
-	numbers := make([]int, len(all))
+	var g errgroup.Group
+	g.SetLimit(r.workers)
 	for i := range all {
-		numbers[i] = i
+		g.Go(func() (err error) {
+			all[i], err = all[i].measured(ctx, filepath.Join(dir, strconv.Itoa(i)+".reached"))
+			return err
+		})
 	}
-	err := each(r.workers, numbers, func(i int) (err error) {
-		all[i], err = all[i].measured(ctx, filepath.Join(dir, strconv.Itoa(i)+".reached"))
-		return err
-	})
+	err := g.Wait()
 	slices.SortStableFunc(all, func(a, b test) int {
 		return cmp.Or(cmp.Compare(a.binary.order, b.binary.order), cmp.Compare(a.took, b.took))
 	})
@@ -112,7 +113,7 @@ func (r *run) reach(ctx context.Context, dir string, binaries []binary) ([]test,
 
 func (t test) measured(ctx context.Context, file string) (test, error) {
 	begin := time.Now()
-	out, err := t.binary.run(ctx, "-test.run", "^"+t.name+"$", mutant.Reached+"="+file)
+	out, err := t.binary.run(ctx, mutant.Reached+"="+file, "-test.run", "^"+t.name+"$")
 	if err != nil {
 		return t, fmt.Errorf("%s fails before anything is changed: %w: %s", t.name, err, out)
 	}
@@ -136,22 +137,19 @@ const together = 8
 
 // notice tells whether one of the tests fails with the change, and does so again.
 func notice(ctx context.Context, number int, tests []test) (bool, error) {
-	for first := range slices.Chunk(tests, together) {
-		for len(first) > 0 {
-			n := slices.IndexFunc(first, func(t test) bool { return t.binary != first[0].binary })
-			if n < 0 {
-				n = len(first)
-			}
-			if fail, err := failing(ctx, number, first[:n]); err != nil {
-				return false, err
-			} else if fail {
-				again, err := failing(ctx, number, first[:n])
-				if err != nil || again {
-					return again, err
-				}
-			}
-			first = first[n:]
+	for len(tests) > 0 {
+		n := 1
+		for n < min(together, len(tests)) && tests[n].binary == tests[0].binary {
+			n++
 		}
+		fails, err := failing(ctx, number, tests[:n])
+		if fails {
+			fails, err = failing(ctx, number, tests[:n])
+		}
+		if err != nil || fails {
+			return fails, err
+		}
+		tests = tests[n:]
 	}
 	return false, nil
 }
@@ -164,25 +162,21 @@ func failing(ctx context.Context, number int, tests []test) (bool, error) {
 		names = append(names, t.name)
 		took += t.took
 	}
-	out, err := tests[0].binary.run(ctx, "-test.run", "^("+strings.Join(names, "|")+")$", "-test.failfast",
-		"-test.timeout", (5*took + 20*time.Second).String(), mutant.Chosen+"="+strconv.Itoa(number))
+	_, err := tests[0].binary.run(ctx, mutant.Chosen+"="+strconv.Itoa(number), "-test.run", "^("+strings.Join(names, "|")+")$",
+		"-test.failfast", "-test.timeout", (5*took + 20*time.Second).String())
 	var exit *exec.ExitError
-	if err == nil || ctx.Err() != nil || !errors.As(err, &exit) {
-		return false, err
+	if ctx.Err() == nil && errors.As(err, &exit) {
+		return true, nil
 	}
-	return len(bytes.TrimSpace(out)) > 0, nil
+	return false, err
 }
 
-// run runs the program with flags and, by their =, settings of its environment.
-func (b binary) run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, b.path)
+// run runs the program with a setting of its environment, if one is given, and flags.
+func (b binary) run(ctx context.Context, setting string, flags ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, b.path, flags...)
 	cmd.Dir, cmd.Env = b.dir, os.Environ()
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "LITTORAL_") {
-			cmd.Env = append(cmd.Env, arg)
-		} else {
-			cmd.Args = append(cmd.Args, arg)
-		}
+	if setting != "" {
+		cmd.Env = append(cmd.Env, setting)
 	}
 	return cmd.CombinedOutput()
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/problem"
@@ -19,14 +18,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // TestClaim_movesAsTheTableSays: taking is one statement, which knows the table of transitions by its parameters alone.
 func TestClaim_movesAsTheTableSays(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t)
-	tx := func(fn func(ctx context.Context, tx *store.Tx) error) error {
-		return db.Tx(store.WithSource(t.Context(), "/test"), fn)
-	}
-	application := uuid.New()
-	_, err := db.Exec(t.Context(), `insert into applications (id, name, description, namespace, descriptor, owner)
-values ($1, 'shop', '', 'shop-1', '', 'alice')`, application)
-	require.NoError(t, err)
+	w := oneApplication(t)
 	const me, other = "agent-1", "agent-2"
 	for name, row := range map[string]struct {
 		owner  string
@@ -42,26 +34,26 @@ values ($1, 'shop', '', 'shop-1', '', 'alice')`, application)
 	} {
 		for _, state := range row.states {
 			t.Run(name+", "+string(state), func(t *testing.T) {
-				j := New(application, "web", 0, Instruction{})
+				j := New(w.application, "web", 0, Instruction{})
 				j.State, j.OwnerID, j.Target = state, row.owner, Target{"ocm", "edge", "n1"}
 				until := time.Now().Add(time.Minute)
 				if row.lapsed {
 					until = time.Now().Add(-time.Minute)
 				}
 				j.LeaseUntil = &until
-				require.NoError(t, tx(func(_ context.Context, tx *store.Tx) error {
+				require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error {
 					j.insert(tx)
 					return nil
 				}))
 				defer func() {
-					_, err := db.Exec(t.Context(), `delete from jobs`)
+					_, err := w.db.Exec(t.Context(), `delete from jobs`)
 					require.NoError(t, err)
 				}()
-				err := tx(func(ctx context.Context, tx *store.Tx) error { return Claim(ctx, tx, j.ID, me, time.Minute) })
-				now, getErr := Get(t.Context(), db, j.ID)
+				err := w.tx(func(ctx context.Context, tx *store.Tx) error { return Claim(ctx, tx, j.ID, me, time.Minute) })
+				now, getErr := Get(t.Context(), w.db, j.ID)
 				require.NoError(t, getErr)
 				var moves []Move
-				require.NoError(t, db.QueryRow(t.Context(), `select coalesce(array_agg(substr(event, 5)), '{}') from history
+				require.NoError(t, w.db.QueryRow(t.Context(), `select coalesce(array_agg(substr(event, 5)), '{}') from history
 where job_id = $1 and event <> 'job.submitted' and (from_state, to_state) = ($2, $3)`, j.ID, state, now.State).Scan(&moves))
 
 				to := transitionOf(Promote).to

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rickb777/date/period"
-	"github.com/robfig/cron/v3"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
@@ -27,6 +26,7 @@ import (
 	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	syncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
+	"github.com/littoral-project/littoral/infra/runner/cron"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/settings"
@@ -119,7 +119,7 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 // strikes is when a PingSource does so first in an hour, and how long it is until it does again.
 func (w *wire) strikes(t testing.TB) (first, interval time.Duration) {
 	t.Helper()
-	schedule, err := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(w.Spec.Schedule)
+	schedule, err := cron.Parser.Parse(w.Spec.Schedule)
 	require.NoError(t, err, w.file)
 	hour := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	next := schedule.Next(hour.Add(-time.Second))

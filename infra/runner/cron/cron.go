@@ -35,8 +35,8 @@ type Cron struct {
 	cancel context.CancelFunc
 }
 
-// parser reads what the PingSource type accepts: five fields, or six with seconds first, or @hourly and its like.
-var parser = cron.NewParser(
+// Parser reads what the PingSource type accepts: five fields, or six with seconds first, or @hourly and its like.
+var Parser = cron.NewParser(
 	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 // Start begins to fire. A source whose last ping has not been answered yet skips its turn, so a slow function is never
@@ -44,7 +44,7 @@ var parser = cron.NewParser(
 func Start(ctx context.Context, o Options) (*Cron, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	skip := cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger))
-	c := &Cron{inner: cron.New(cron.WithParser(parser), skip), cancel: cancel}
+	c := &Cron{inner: cron.New(cron.WithParser(Parser), skip), cancel: cancel}
 	for _, key := range manifests.Sorted(o.Set.PingSources) {
 		if err := c.add(ctx, o, key); err != nil {
 			cancel()

@@ -132,7 +132,7 @@ func TestAnOverlayMayLeaveOutComponents(t *testing.T) {
 	left := render(t, "edge", names...)
 	require.Empty(t, left.dangling())
 	require.NotEmpty(t, left.functions)
-	optional := regexp.MustCompile(`^(api|auth|clock|clusterlink|console|deploymentmanager|events|policymanager|telemetry)-`)
+	optional := regexp.MustCompile(`^(acm|api|auth|clock|clusterlink|console|deploymentmanager|events|mdm|netma|pdlc|policymanager|swm|telemetry)-`)
 	for function := range whole.functions {
 		require.Equal(t, !optional.MatchString(function), left.functions[function], function)
 	}

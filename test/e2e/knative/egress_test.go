@@ -131,10 +131,12 @@ func (w *world) dial(t *testing.T, image string, as dialler, addresses []string)
 	kubectl := w.kubectlIn(as.namespace)
 	remove := func() { kubectl("", "delete", "pod", name, "--ignore-not-found", "--grace-period=1") }
 	t.Cleanup(remove)
-	kubectl(fmt.Sprintf(podTemplate, name, label, pod, image, quoted(addresses), container), "apply", "-f", "-")
-	kubectl("", "wait", "pod/"+name, "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
+	// A plug-in may come to know a pod's address only after the pod's process has started, and lets it connect until then. So the
+	// pod waits, and dials once its address is published.
+	kubectl(fmt.Sprintf(podTemplate, name, label, pod, image, quoted([]string{"-listen", otherPort}), container), "apply", "-f", "-")
+	kubectl("", "wait", "pod/"+name, "--for=condition=Ready", "--timeout=120s")
 	open, lines := map[string]bool{}, 0
-	for line := range strings.Lines(kubectl("", "logs", name)) {
+	for line := range strings.Lines(kubectl("", append([]string{"exec", name, "--", "/ko-app/dial"}, addresses...)...)) {
 		what, address, _ := strings.Cut(strings.TrimSpace(line), " ")
 		lines++
 		if what == "open" {

@@ -162,13 +162,13 @@ func (c *Deployer) stays(ctx context.Context, j *job.Job) (bool, error) {
 	return !s.Leaving, err
 }
 
-// grace is how long a clean-up waits for its job to be placed again.
+// grace is how long a clean-up waits at least for its job to be placed again, also if nothing fits at first.
 const grace = 10 * time.Second
 
 // succeeded reports whether the job that a clean-up is about was placed in the same cluster again and is still ours to
 // carry out. Then the copy is not removed but becomes the new one: on a lost node a removal would never end, and it
-// would block the name for the successor. Shortly after a displacement the next place is not known yet; then the error
-// asks for a repeat.
+// would block the name for the successor. Until somebody has looked for the next place it is not known; then the error asks
+// for a repeat.
 func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
@@ -183,7 +183,7 @@ func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 		ours := heir.Orchestrator == j.Orchestrator && (heir.OwnerID == "" || heir.OwnerID == c.id())
 		sameEngine := heir.Instruction.Type == j.Instruction.Type // otherwise its objects are of another kind
 		return ours && sameEngine && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
-	case heir.State == job.Created && time.Since(j.CreatedAt) < grace:
+	case heir.State == job.Created && heir.Live() && (!heir.Tried || time.Since(j.CreatedAt) < grace):
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
 	}
 	return false, nil

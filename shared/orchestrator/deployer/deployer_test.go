@@ -1020,6 +1020,32 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	w.noCleanups()
 }
 
+// TestACopyIsKeptUntilSomebodyHasLookedForThePlaceOfItsSuccessor, however long the decision takes: on a lost node its removal would
+// not end, and block the name. Where nothing fits, it is removed.
+func TestACopyIsKeptUntilSomebodyHasLookedForThePlaceOfItsSuccessor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.displace(a)
+	made, err := w.DB.Exec(t.Context(), `update jobs set created_at = created_at - interval '5 minutes' where cleans is not null`)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, made.RowsAffected())
+	w.deliver()
+	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
+	w.Must(func(ctx context.Context, tx *store.Tx) error {
+		j, err := job.Lock(ctx, tx, w.job(a).ID)
+		if err != nil {
+			return err
+		}
+		_, err = j.Wait(ctx, tx, "no node fits")
+		return err
+	})
+	w.deliver()
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	w.noCleanups()
+}
+
 // TestACopyWhoseSuccessorIsAnothersIsRemoved: even in the same cluster, since our objects never pass to another owner.
 func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 	t.Parallel()

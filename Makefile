@@ -144,14 +144,9 @@ mutate: ## change a sample of the lines that decide, and print what no test noti
 security: ## run the corpora of hostile input and print how many cases there are of each
 	LITTORAL_TENANT_CALLS=10000 $(GO) run ./scripts/with-postgres -- $(GO) run ./test/security
 
-FUZZTIME ?= 60s
-
 .PHONY: fuzz
-fuzz: ## run each fuzzer for a minute: [FUZZTIME=60s]
-	grep -ro --include=*_test.go '^func Fuzz[A-Za-z_]*' functions infra shared test | while IFS=: read -r file name; do \
-		echo "$$(dirname $$file) $${name#func }"; \
-		$(GO) run ./scripts/with-postgres -- $(GO) test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) </dev/null; \
-	done
+fuzz: ## run each fuzzer for a minute, two at once for each processor: [FUZZTIME=60s]
+	$(GO) run ./scripts/with-postgres -- scripts/fuzz/fuzz
 
 .PHONY: bench
 bench: ## run the benchmarks, which print ratios within one run

@@ -42,6 +42,14 @@ func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find lost components", pgx.RowTo[uuid.UUID], selectLost)
 }
 
+const selectOnLostNode = `select exists (select from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
+where j.id = $1 and ` + silence + ` > j.lost_after)`
+
+// OnLostNode reports whether the node of a job, or of a clean-up, was silent for longer than its lost_after.
+func OnLostNode(ctx context.Context, q store.Querier, id uuid.UUID) (bool, error) {
+	return store.One(ctx, q, "look whether the node of a job is lost", pgx.RowTo[bool], selectOnLostNode, id)
+}
+
 // DisplaceLost takes the application's components off nodes that are drained or lost and asks for new places; the
 // others stay. It does nothing if the node has come back meanwhile.
 func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {

@@ -821,9 +821,10 @@ grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deplo
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_kubernetes;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_kubernetes;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_kubernetes;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_kubernetes;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_kubernetes;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_kubernetes;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_deploy_kubernetes;
 
 -- deploymentmanager-deploy-nuvla
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_deploy_nuvla;
@@ -832,9 +833,10 @@ grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deplo
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_nuvla;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_nuvla;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_nuvla;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_nuvla;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_nuvla;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_nuvla;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_deploy_nuvla;
 
 -- deploymentmanager-deploy-ocm
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_deploy_ocm;
@@ -843,9 +845,10 @@ grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_deplo
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_deploy_ocm;
 grant usage on sequence link_epochs to littoral_deploymentmanager_deploy_ocm;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_deploy_ocm;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_ocm;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_deploy_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_deploy_ocm;
 grant select (instance) on policies to littoral_deploymentmanager_deploy_ocm;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_deploy_ocm;
 
 -- deploymentmanager-pod-logs
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version) on applications to littoral_deploymentmanager_pod_logs;
@@ -858,9 +861,10 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_kubernetes;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_kubernetes;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_kubernetes;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_kubernetes;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_sync_kubernetes;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_kubernetes;
 grant select (instance) on policies to littoral_deploymentmanager_sync_kubernetes;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_sync_kubernetes;
 
 -- deploymentmanager-sync-nuvla
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_sync_nuvla;
@@ -868,9 +872,10 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_nuvla;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_nuvla;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_nuvla;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_nuvla;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_sync_nuvla;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_nuvla;
 grant select (instance) on policies to littoral_deploymentmanager_sync_nuvla;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_sync_nuvla;
 
 -- deploymentmanager-sync-ocm
 grant select (acts_until, away, compose_needs, created_at, deleted_at, description, descriptor, desired, dialect, id, judged, name, namespace, owner, unwatched, unwatched_at, updated_at, version), update (deleted_at, desired, updated_at) on applications to littoral_deploymentmanager_sync_ocm;
@@ -878,9 +883,10 @@ grant insert (application_id, cause, component, data, event, from_state, job_id,
 grant select (application_id, applied, cleans, cluster, cluster_silent, component, conditions, cpu_milli, created_at, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, moves_at, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at), insert (application_id, cleans, cluster, component, conditions, cpu_milli, devices, epoch, excluded, id, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, replica, resource_name, resource_uuid, state, sub_type, tried, type), update (applied, cluster, conditions, cpu_milli, devices, epoch, excluded, instruction, lease_until, lost_after, memory_bytes, misplaced, node, orchestrator, owner_id, remediations, resource_name, resource_uuid, silent_since, state, sub_type, superseded, taken_at, tried, type, updated_at) on jobs to littoral_deploymentmanager_sync_ocm;
 grant usage on sequence link_epochs to littoral_deploymentmanager_sync_ocm;
 grant select (application, applied, changed_at, cluster, contents, copy, epoch, links, message, name, namespace, orchestrator, state), insert (application, cluster, contents, copy, epoch, links, name, namespace, orchestrator), update (applied, changed_at, contents, epoch, links, message, namespace, state), delete on link_sides to littoral_deploymentmanager_sync_ocm;
-grant select (agent, cluster, formerly, node, orchestrator) on nodes to littoral_deploymentmanager_sync_ocm;
+grant select (agent, cluster, formerly, last_seen, node, orchestrator) on nodes to littoral_deploymentmanager_sync_ocm;
 grant insert (event, id) on outbox to littoral_deploymentmanager_sync_ocm;
 grant select (instance) on policies to littoral_deploymentmanager_sync_ocm;
+grant select (at, silent_until) on topology to littoral_deploymentmanager_sync_ocm;
 
 -- deploymentmanager-wake
 grant insert (consumer, id, source) on inbox to littoral_deploymentmanager_wake;

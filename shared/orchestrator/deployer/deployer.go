@@ -6,6 +6,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -99,6 +100,8 @@ func (c *Deployer) deploy(ctx context.Context, j *job.Job, wait time.Duration) e
 	err := c.apply(ctx, j)
 	var refusal *orchestrator.Refusal
 	switch {
+	case errors.Is(err, errKept): // for hours perhaps, which only Sync can wait
+		return c.report(ctx, j, &orchestrator.Status{Exists: true, Leaving: true, Remains: ": " + errKept.Error()})
 	case errors.As(err, &refusal):
 		return c.report(ctx, j, &orchestrator.Status{Refused: refusal, Exists: true})
 	case errors.Is(err, orchestrator.ErrSilent):
@@ -165,10 +168,13 @@ func (c *Deployer) stays(ctx context.Context, j *job.Job) (bool, error) {
 // grace is how long a clean-up waits at least for its job to be placed again, also if nothing fits at first.
 const grace = 10 * time.Second
 
+// errKept says why a copy is not removed yet. Its removal would not end, and what gets a place in the cluster would wait for it.
+var errKept = errors.New("its node is lost; it stays until the node is back or the component has another place")
+
 // succeeded reports whether the job that a clean-up is about was placed in the same cluster again and is still ours to
 // carry out. Then the copy is not removed but becomes the new one: on a lost node a removal would never end, and it
 // would block the name for the successor. Until somebody has looked for the next place it is not known; then the error asks
-// for a repeat.
+// for a repeat. Where nothing fits, it is errKept for what is on a lost node.
 func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
@@ -185,6 +191,10 @@ func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 		return ours && sameEngine && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
 	case heir.State == job.Created && heir.Live() && (!heir.Tried || time.Since(j.CreatedAt) < grace):
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
+	case heir.State == job.Created && heir.Live():
+		if lost, err := c.Jobs.OnLostNode(ctx, j.ID); err != nil || lost {
+			return false, cmp.Or(err, errKept)
+		}
 	}
 	return false, nil
 }

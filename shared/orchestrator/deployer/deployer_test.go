@@ -1027,11 +1027,91 @@ func TestACopyIsKeptUntilSomebodyHasLookedForThePlaceOfItsSuccessor(t *testing.T
 	w := newWorld(t)
 	a := w.run("one")
 	w.displace(a)
-	made, err := w.DB.Exec(t.Context(), `update jobs set created_at = created_at - interval '5 minutes' where cleans is not null`)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, made.RowsAffected())
+	w.age()
 	w.deliver()
 	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
+	w.waits(a)
+	w.deliver()
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	w.noCleanups()
+}
+
+// TestWhatIsOnALostNodeStaysWhileNothingFits: if its removal began, it would not end, and whatever the component's next place
+// in the cluster is, it would wait for the node.
+func TestWhatIsOnALostNodeStaysWhileNothingFits(t *testing.T) {
+	t.Parallel()
+	lost := func(t *testing.T, w *world) *application.Application {
+		t.Helper()
+		a := w.run("one")
+		w.heard("one-a", "now() - interval '1 hour'")
+		w.heard("one-b", "now()")
+		w.displace(a)
+		w.age()
+		w.waits(a)
+		w.deliver()
+		w.turn()
+		require.Len(t, w.copies("one"), 1)
+		require.Empty(t, w.agents["one"].Cluster.Get(w.copies("one")[0]).GetDeletionTimestamp())
+		require.Contains(t, w.cleanup(), "its node is lost")
+		return a
+	}
+	onBoth(t, func(t *testing.T, w *world) {
+		a := lost(t, w)
+		before := w.agents["one"].Cluster.Get(w.copies("one")[0]).GetUID()
+		applicationtest.Place(t, w.DB, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
+		w.deliver()
+		w.turn()
+		require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+		require.Equal(t, before, w.agents["one"].Cluster.Get(w.copies("one")[0]).GetUID())
+		w.noCleanups()
+	})
+	removed := map[string]func(*world, *application.Application){
+		"the node is back": func(w *world, _ *application.Application) { w.heard("one-a", "now()") },
+		"another place":    func(w *world, a *application.Application) { w.place(a, "two") },
+		"it is not to run": func(w *world, a *application.Application) { w.stop(a) },
+		"nobody knows of the node": func(w *world, _ *application.Application) {
+			_, err := w.DB.Exec(w.Context(), `delete from nodes where node = 'one-a'`)
+			require.NoError(w, err)
+		},
+	}
+	for name, event := range removed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			event(w, lost(t, w))
+			w.deliver()
+			w.turn()
+			require.Empty(t, w.copies("one"))
+			w.noCleanups()
+		})
+	}
+}
+
+// heard notes when the node of cluster one was last heard of; the topology is of now.
+func (w *world) heard(node, at string) {
+	w.Helper()
+	for _, statement := range []string{
+		`insert into topology (snapshot, taxonomy, at) values (gen_random_uuid(), '{}', now()) on conflict do nothing`,
+		`insert into nodes (cluster, node, last_seen) values ('one', '` + node + `', ` + at + `)
+			on conflict (cluster, node) do update set last_seen = excluded.last_seen`,
+	} {
+		_, err := w.DB.Exec(w.Context(), statement)
+		require.NoError(w, err)
+	}
+}
+
+// age makes the only clean-up one that has waited for five minutes.
+func (w *world) age() {
+	w.Helper()
+	made, err := w.DB.Exec(w.Context(), `update jobs set created_at = created_at - interval '5 minutes' where cleans is not null`)
+	require.NoError(w, err)
+	require.EqualValues(w, 1, made.RowsAffected())
+}
+
+// waits has the matchmaker find no place for the application's only job.
+func (w *world) waits(a *application.Application) {
+	w.Helper()
 	w.Must(func(ctx context.Context, tx *store.Tx) error {
 		j, err := job.Lock(ctx, tx, w.job(a).ID)
 		if err != nil {
@@ -1040,10 +1120,13 @@ func TestACopyIsKeptUntilSomebodyHasLookedForThePlaceOfItsSuccessor(t *testing.T
 		_, err = j.Wait(ctx, tx, "no node fits")
 		return err
 	})
-	w.deliver()
-	w.turn()
-	require.Empty(t, w.copies("one"))
-	w.noCleanups()
+}
+
+// cleanup is what is reported of the only clean-up.
+func (w *world) cleanup() (conditions string) {
+	w.Helper()
+	require.NoError(w, w.DB.QueryRow(w.Context(), `select conditions::text from jobs where cleans is not null`).Scan(&conditions))
+	return conditions
 }
 
 // TestACopyWhoseSuccessorIsAnothersIsRemoved: even in the same cluster, since our objects never pass to another owner.

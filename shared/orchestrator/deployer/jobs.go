@@ -29,6 +29,9 @@ type Jobs interface {
 		ctx context.Context, kind, owner string, after uuid.UUID, subject *uuid.UUID, cluster string, most int,
 	) (jobs []*job.Job, more bool, err error)
 
+	// OnLostNode reports whether the node of the job counts as lost.
+	OnLostNode(ctx context.Context, id uuid.UUID) (bool, error)
+
 	// Claim takes the job for the owner if it is of the epoch and to be had; otherwise it returns nil.
 	Claim(ctx context.Context, id uuid.UUID, epoch int64, owner string, lease time.Duration) (*job.Job, error)
 

@@ -110,6 +110,9 @@ func nextOf(header http.Header) string {
 	return ""
 }
 
+// OnLostNode is never so: the agent itself runs on the machine.
+func (a *Jobs) OnLostNode(context.Context, uuid.UUID) (bool, error) { return false, nil }
+
 // Claim takes the job, and reads what it has taken: it may have changed since it was listed.
 func (a *Jobs) Claim(ctx context.Context, id uuid.UUID, epoch int64, owner string, _ time.Duration) (*job.Job, error) {
 	body := map[string]any{"owner_id": owner, "epoch": epoch}

@@ -78,6 +78,11 @@ func (s *Jobs) Held(
 	return job.Held(ctx, s.db, kind, owner, after, subject, cluster, most)
 }
 
+// OnLostNode reports whether the node of the job counts as lost.
+func (s *Jobs) OnLostNode(ctx context.Context, id uuid.UUID) (bool, error) {
+	return application.OnLostNode(ctx, s.db, id)
+}
+
 // Claim takes the job.
 func (s *Jobs) Claim(ctx context.Context, id uuid.UUID, epoch int64, owner string, lease time.Duration) (j *job.Job, err error) {
 	err = s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {

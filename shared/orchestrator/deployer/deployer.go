@@ -6,7 +6,6 @@
 package deployer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -169,7 +168,7 @@ func (c *Deployer) stays(ctx context.Context, j *job.Job) (bool, error) {
 const grace = 10 * time.Second
 
 // errKept says why a copy is not removed yet. Its removal would not end, and what gets a place in the cluster would wait for it.
-var errKept = errors.New("its node is lost; it stays until the node is back or the component has another place")
+var errKept = errors.New("its node is lost, so not before that is back or the component has another place")
 
 // succeeded reports whether the job that a clean-up is about was placed in the same cluster again and is still ours to
 // carry out. Then the copy is not removed but becomes the new one: on a lost node a removal would never end, and it
@@ -189,14 +188,16 @@ func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 		ours := heir.Orchestrator == j.Orchestrator && (heir.OwnerID == "" || heir.OwnerID == c.id())
 		sameEngine := heir.Instruction.Type == j.Instruction.Type // otherwise its objects are of another kind
 		return ours && sameEngine && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
-	case heir.State == job.Created && heir.Live() && (!heir.Tried || time.Since(j.CreatedAt) < grace):
+	case heir.State != job.Created || !heir.Live():
+		return false, nil
+	case !heir.Tried || time.Since(j.CreatedAt) < grace:
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
-	case heir.State == job.Created && heir.Live():
-		if lost, err := c.Jobs.OnLostNode(ctx, j.ID); err != nil || lost {
-			return false, cmp.Or(err, errKept)
-		}
 	}
-	return false, nil
+	lost, err := c.Jobs.OnLostNode(ctx, j.ID)
+	if err == nil && lost {
+		err = errKept
+	}
+	return false, err
 }
 
 // watch looks at the copy until its verdict is final, at most for wait. Meanwhile a removal is called again and again.
